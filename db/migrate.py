@@ -1,0 +1,72 @@
+"""Bring a database up to date: tables by Alembic, functions and views as they stand in the SQL files."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import resources
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, text
+
+# In this order, because views and SQL-language functions need what they name to exist already.
+FOLDERS = ("outbox", "presence", "transitions", "batches", "views")
+LOCK = 7310
+
+
+def migrate(engine: Engine) -> bool:
+    """Upgrade to the newest schema; safe while workers run and when several callers race. True if anything changed."""
+    with engine.begin() as connection:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key, 0)"), {"key": LOCK})
+        before = _state(connection)
+        config = Config()
+        config.set_main_option("script_location", str(_folder("migrations")))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+        _replace_functions(connection)
+        return _state(connection) != before
+
+
+def missing(engine: Engine) -> str | None:
+    """What a person must do before this database can be used, or None when it is ready."""
+    with engine.connect() as connection:
+        if _state(connection)[1] != _digest():
+            return 'the database is not up to date: run "pipeline migrate"'
+    return None
+
+
+def sql_files() -> list[Path]:
+    """The function and view definitions, in the order they are applied. Workflows bring their own."""
+    files = [path for folder in FOLDERS for path in sorted(_folder(folder).glob("*.sql"))]
+    return files + sorted(Path(str(resources.files("actors"))).glob("*/views.sql"))
+
+
+def _replace_functions(connection: Connection) -> None:
+    digest = _digest()
+    if _state(connection)[1] == digest:
+        return
+    for path in sql_files():
+        connection.exec_driver_sql(path.read_text(encoding="utf-8").replace("%", "%%"))
+    connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS pipeline_schema (digest text NOT NULL)")
+    connection.exec_driver_sql("DELETE FROM pipeline_schema")
+    connection.execute(text("INSERT INTO pipeline_schema VALUES (:digest)"), {"digest": digest})
+
+
+def _state(connection: Connection) -> tuple[str | None, str | None]:
+    found = []
+    for table, column in (("alembic_version", "version_num"), ("pipeline_schema", "digest")):
+        exists = connection.execute(text("SELECT to_regclass(:t)"), {"t": table}).scalar()
+        found.append(connection.execute(text(f"SELECT {column} FROM {table}")).scalar() if exists else None)
+    return found[0], found[1]
+
+
+def _digest() -> str:
+    digest = hashlib.sha256()
+    for path in sql_files():
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _folder(name: str) -> Path:
+    return Path(__file__).parent / name

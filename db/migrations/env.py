@@ -1,0 +1,7 @@
+"""Alembic's entry: the connection is handed over by db.migrate, never read from a file."""
+
+from alembic import context
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=None)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,34 @@
+-- The one admission gate. Lets through what is due and has room, highest priority first, then oldest
+-- first, marks it sent and returns what the envelope needs. Two relays share the rows, never a row.
+CREATE OR REPLACE FUNCTION pipeline_admit(p_sender integer, p_most integer)
+RETURNS TABLE (job_id uuid, queue text, actor text, send bigint, attempt integer, max_attempts integer,
+               priority smallint, body jsonb, trace_id text, span_id text, sent_at timestamptz)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    UPDATE outbox o SET due_at = NULL FROM (
+        SELECT d.job_id FROM outbox d WHERE d.due_at <= now() ORDER BY d.due_at LIMIT p_most FOR UPDATE SKIP LOCKED) due
+    WHERE o.job_id = due.job_id;
+    IF EXISTS (SELECT 1 FROM phases WHERE throttle_count IS NOT NULL) THEN
+        PERFORM pipeline_reserve();
+    END IF;
+    RETURN QUERY
+    WITH open AS MATERIALIZED (
+        SELECT ph.id, ph.queue, ph.actor, least(pipeline_room(ph), p_most) AS room
+        FROM phases ph
+        WHERE EXISTS (SELECT 1 FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL)
+    ), picked AS MATERIALIZED (
+        SELECT w.job_id, w.priority, w.seq, open.queue, open.actor
+        FROM open CROSS JOIN LATERAL (
+            SELECT o.job_id, o.priority, o.seq FROM outbox o
+            WHERE o.phase_id = open.id AND o.sent_at IS NULL AND o.due_at IS NULL
+            ORDER BY o.priority DESC, o.seq LIMIT greatest(open.room, 0) FOR UPDATE SKIP LOCKED) w
+    ), marked AS (
+        UPDATE outbox o SET sent_at = now(), sent_by = p_sender, reason = NULL
+        FROM picked p WHERE o.job_id = p.job_id RETURNING o.job_id
+    )
+    SELECT j.id, p.queue, p.actor, j.send, j.attempts + 1, j.max_attempts, j.priority, j.body,
+           j.trace_id, j.span_id, now()
+    FROM picked p JOIN marked m ON m.job_id = p.job_id JOIN jobs j ON j.id = p.job_id
+    ORDER BY p.priority DESC, p.seq;
+END $$;

@@ -1,0 +1,8 @@
+-- A worker is alive while its session holds the advisory lock (7300, its number): PostgreSQL drops it
+-- the moment the process dies, which no heartbeat could tell as fast.
+CREATE OR REPLACE FUNCTION pipeline_alive(p_worker text) RETURNS boolean LANGUAGE sql VOLATILE AS $$
+    SELECT EXISTS (
+        SELECT 1 FROM pg_locks l JOIN workers w ON w.no = l.objid::bigint
+        WHERE w.id = p_worker AND l.locktype = 'advisory' AND l.classid = 7300 AND l.objsubid = 2 AND l.granted
+          AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+$$;

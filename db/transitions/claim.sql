@@ -1,0 +1,78 @@
+-- Claim jobs by id for the idle threads of one process: pending or retryable, same phase, same send number,
+-- a free processor where the phase has a pool. Rows are locked in id order; each goes to one delivery; a claim
+-- repeated by the same delivery (its COMMIT was lost) gets the same answer. Every ask gets a verdict:
+-- 'claimed', or the reason why not.
+CREATE OR REPLACE FUNCTION pipeline_claim(
+    p_worker text, p_ids uuid[], p_queues text[], p_sends bigint[], p_deliveries uuid[], p_sent timestamptz[])
+RETURNS TABLE (place integer, verdict text, fence bigint, attempts integer, max_attempts integer, crashes integer,
+               isolated boolean, priority smallint, holder text, body jsonb, result jsonb, trace_id text, span_id text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    -- Processors are given out under a lock, so that two processes never choose the same one.
+    PERFORM pg_advisory_xact_lock(7301, pooled.id) FROM (
+        SELECT id FROM phases WHERE queue = ANY (p_queues) AND pool IS NOT NULL ORDER BY id) pooled;
+    RETURN QUERY
+    WITH ask AS (
+        SELECT a.place::integer AS place, a.id, a.queue, a.send, a.delivery, a.sent_at
+        FROM unnest(p_ids, p_queues, p_sends, p_deliveries, p_sent)
+             WITH ORDINALITY AS a(id, queue, send, delivery, sent_at, place)
+    ), seen AS MATERIALIZED (
+        SELECT j.* FROM jobs j WHERE j.id = ANY (p_ids) ORDER BY j.id FOR UPDATE
+    ), judged AS MATERIALIZED (
+        SELECT ask.place, ask.id, ask.delivery, ask.sent_at, ph.id AS phase_id, ph.workflow, ph.phase, ph.pool,
+               ph.isolated OR s.crashes > 0 AS isolated, s.locked_by AS holder,
+               CASE
+                   WHEN s.id IS NULL THEN 'unknown_job'
+                   WHEN ph.id IS NULL OR s.workflow <> ph.workflow THEN 'other_phase'
+                   WHEN s.status = 'running' AND s.locked_by = p_worker AND s.delivery = ask.delivery THEN 'claimed'
+                   WHEN s.status = 'succeeded' THEN 'finished'
+                   WHEN s.status = 'cancelled' THEN 'cancelled'
+                   WHEN s.phase <> ph.phase THEN 'other_phase'
+                   WHEN ask.send <> s.send THEN 'superseded'
+                   WHEN s.status = 'failed' THEN CASE WHEN ask.send = s.send THEN 'failed' ELSE 'finished' END
+                   WHEN s.status = 'running' THEN 'running'
+                   WHEN ask.send IS NULL AND NOT EXISTS (
+                       SELECT 1 FROM outbox o WHERE o.job_id = s.id AND o.sent_at IS NULL AND o.due_at IS NULL)
+                       THEN 'already_queued'
+                   WHEN row_number() OVER (PARTITION BY ask.id, ask.queue ORDER BY ask.place) > 1 THEN 'running'
+                   ELSE 'ready'
+               END AS verdict
+        FROM ask LEFT JOIN seen s ON s.id = ask.id LEFT JOIN phases ph ON ph.queue = ask.queue
+    ), numbered AS (
+        SELECT g.*, row_number() OVER (PARTITION BY g.phase_id ORDER BY g.place) AS turn
+        FROM judged g WHERE g.verdict = 'ready'
+    ), free AS (
+        SELECT f.phase_id, f.slot, row_number() OVER (PARTITION BY f.phase_id ORDER BY f.slot) AS turn
+        FROM (SELECT p.phase_id, s.slot
+              FROM (SELECT DISTINCT phase_id, workflow, phase, pool FROM numbered WHERE pool IS NOT NULL) p
+              CROSS JOIN LATERAL generate_series(1, p.pool) AS s(slot)
+              WHERE NOT EXISTS (SELECT 1 FROM jobs r
+                                WHERE r.workflow = p.workflow AND r.phase = p.phase AND r.slot = s.slot)) f
+    ), placed AS MATERIALIZED (
+        SELECT n.*, free.slot, n.pool IS NULL OR free.slot IS NOT NULL AS fits
+        FROM numbered n LEFT JOIN free ON free.phase_id = n.phase_id AND free.turn = n.turn
+    ), taken AS (
+        UPDATE jobs j
+        SET status = 'running', fence = j.fence + 1, locked_by = p_worker, locked_at = now(), heartbeat_at = now(),
+            updated_at = now(), sent_at = coalesce(p.sent_at, now()), delivery = p.delivery, slot = p.slot,
+            isolated = p.isolated
+        FROM placed p WHERE j.id = p.id AND p.fits RETURNING j.*
+    ), received AS (
+        DELETE FROM outbox o USING taken t WHERE o.job_id = t.id
+    ), voided AS (
+        UPDATE jobs j SET send = j.send + 1, updated_at = now() FROM placed p WHERE j.id = p.id AND NOT p.fits
+    ), waiting AS (
+        UPDATE outbox o SET sent_at = NULL, sent_by = NULL, reason = 'pool_full'
+        FROM placed p WHERE o.job_id = p.id AND NOT p.fits
+    )
+    SELECT g.place,
+           CASE WHEN t.id IS NOT NULL THEN 'claimed' WHEN g.verdict = 'ready' THEN 'pool_full' ELSE g.verdict END,
+           coalesce(t.fence, s.fence), coalesce(t.attempts, s.attempts), s.max_attempts,
+           coalesce(t.crashes, s.crashes), coalesce(t.isolated, s.isolated), s.priority, g.holder,
+           CASE WHEN g.verdict IN ('ready', 'claimed') THEN s.body END, s.result, s.trace_id, s.span_id
+    FROM judged g LEFT JOIN seen s ON s.id = g.id
+         LEFT JOIN taken t ON t.id = g.id AND g.verdict = 'ready'
+    ORDER BY g.place;
+    PERFORM pipeline_nudge(p_queues);
+END $$;

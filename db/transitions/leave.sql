@@ -1,0 +1,26 @@
+-- The shared ends of a running attempt. Private to the transitions: callers hold the row's lock and have
+-- checked the fence.
+CREATE OR REPLACE FUNCTION pipeline_end_waiting(p_job jobs, p_status text, p_attempts integer, p_crashes integer,
+    p_due timestamptz, p_reason text, p_error text)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE jobs SET status = p_status, attempts = p_attempts, crashes = p_crashes, send = send + 1, ready_at = now(),
+        updated_at = now(), next_retry_at = p_due, wait_reason = p_reason, error_message = coalesce(left(p_error, 20000), error_message),
+        locked_by = NULL, locked_at = NULL, heartbeat_at = NULL, sent_at = NULL, delivery = NULL, slot = NULL,
+        isolated = NULL
+    WHERE id = p_job.id;
+    PERFORM pipeline_wait(p_job.id, p_job.workflow, p_job.phase, p_job.priority, p_due, p_reason);
+END $$;
+
+CREATE OR REPLACE FUNCTION pipeline_end_failed(p_job jobs, p_crashes integer, p_attempts integer, p_error text)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE jobs SET status = 'failed', attempts = p_attempts, crashes = p_crashes, completed_at = now(),
+        updated_at = now(), error_message = left(p_error, 20000), next_retry_at = NULL, wait_reason = NULL,
+        locked_by = NULL, locked_at = NULL, heartbeat_at = NULL, sent_at = NULL, delivery = NULL, slot = NULL,
+        isolated = NULL
+    WHERE id = p_job.id;
+    DELETE FROM outbox WHERE job_id = p_job.id;
+    PERFORM pipeline_count_children(ARRAY[p_job.id]);
+    PERFORM pipeline_nudge(ARRAY[p_job.workflow || '.' || p_job.phase]);
+END $$;

@@ -1,0 +1,18 @@
+-- An application error: back off, or fail when the budget is used up. Verdicts: 'retried', 'exhausted', 'lost'.
+CREATE OR REPLACE FUNCTION pipeline_retry(p_id uuid, p_fence bigint, p_error text, p_delay double precision)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    v_job jobs;
+BEGIN
+    SELECT * INTO v_job FROM jobs WHERE id = p_id AND fence = p_fence AND status = 'running' FOR UPDATE;
+    IF NOT FOUND THEN RETURN pipeline_outcome(p_id, p_fence); END IF;
+    IF v_job.attempts + 1 >= v_job.max_attempts THEN
+        PERFORM pipeline_note(v_job, 'exhausted', p_error);
+        PERFORM pipeline_end_failed(v_job, v_job.crashes, v_job.attempts + 1, p_error);
+        RETURN 'exhausted';
+    END IF;
+    PERFORM pipeline_note(v_job, 'retried', p_error);
+    PERFORM pipeline_end_waiting(v_job, 'retryable', v_job.attempts + 1, v_job.crashes,
+                                 now() + make_interval(secs => p_delay), 'backoff', p_error);
+    RETURN 'retried';
+END $$;

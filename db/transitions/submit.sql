@@ -1,0 +1,92 @@
+-- Every way to submit ends here, inside the caller's transaction: the job and the intent to send it
+-- commit together with the caller's own rows, or not at all.
+CREATE OR REPLACE FUNCTION pipeline_first_phase(p_workflow text) RETURNS phases LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_phase phases;
+BEGIN
+    SELECT * INTO v_phase FROM phases WHERE workflow = p_workflow AND position = 1;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'PL001',
+            MESSAGE = format('unknown workflow %L', p_workflow),
+            HINT = coalesce('known workflows: ' || (SELECT string_agg(DISTINCT workflow, ', ') FROM phases),
+                            'no workflow is registered yet: run "pipeline migrate"');
+    END IF;
+    RETURN v_phase;
+END $$;
+
+CREATE OR REPLACE FUNCTION pipeline_submit_many(
+    p_workflow text, p_bodies jsonb[], p_priority integer DEFAULT 0, p_batch uuid DEFAULT NULL,
+    p_traceparent text DEFAULT NULL, p_keys text[] DEFAULT NULL, p_due timestamptz DEFAULT NULL)
+RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+DECLARE
+    v_phase phases := pipeline_first_phase(p_workflow);
+    v_trace text;
+    v_span text;
+    v_count integer;
+BEGIN
+    IF p_priority NOT BETWEEN 0 AND 9 THEN
+        RAISE EXCEPTION USING ERRCODE = 'PL002', MESSAGE = format('priority %s is outside 0 … 9', p_priority),
+            HINT = '0 is the default, 9 goes first';
+    END IF;
+    PERFORM pipeline_check_body(b.body, b.place) FROM unnest(p_bodies) WITH ORDINALITY AS b(body, place)
+    WHERE jsonb_typeof(b.body) IS DISTINCT FROM 'object' OR octet_length(b.body::text) > 65536;
+    IF p_traceparent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' THEN
+        v_trace := split_part(p_traceparent, '-', 2);
+        v_span := split_part(p_traceparent, '-', 3);
+    END IF;
+    IF p_batch IS NOT NULL THEN
+        UPDATE batches SET total = total + cardinality(p_bodies), remaining = remaining + cardinality(p_bodies)
+        WHERE id = p_batch AND NOT sealed;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION USING ERRCODE = 'PL003', MESSAGE = format('batch %s is sealed or unknown', p_batch),
+                HINT = 'open a new batch for further jobs';
+        END IF;
+    END IF;
+    RETURN QUERY
+    WITH asked AS (
+        SELECT b.body, b.place, p_keys[b.place] AS key FROM unnest(p_bodies) WITH ORDINALITY AS b(body, place)
+    ), fresh AS (
+        SELECT pipeline_new_id() AS id, a.body, a.place, a.key FROM asked a
+    ), added AS (
+        INSERT INTO jobs (id, workflow, phase, body, priority, batch_id, max_attempts, idempotency_key,
+                          trace_id, span_id, next_retry_at)
+        SELECT f.id, p_workflow, v_phase.phase, f.body, p_priority, p_batch, v_phase.max_attempts, f.key,
+               coalesce(v_trace, replace(f.id::text, '-', '')),
+               coalesce(v_span, right(replace(f.id::text, '-', ''), 16)), p_due
+        FROM fresh f ORDER BY f.place
+        ON CONFLICT (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+        RETURNING jobs.id, jobs.idempotency_key
+    ), queued AS (
+        INSERT INTO outbox (job_id, phase_id, priority, due_at, reason)
+        SELECT a.id, v_phase.id, p_priority, p_due, CASE WHEN p_due IS NOT NULL THEN 'scheduled' END FROM added a
+    )
+    SELECT a.id FROM added a WHERE p_keys IS NULL
+    UNION ALL
+    (SELECT coalesce(n.id, j.id)
+     FROM asked q LEFT JOIN added n ON n.idempotency_key = q.key
+     LEFT JOIN jobs j ON j.workflow = p_workflow AND j.idempotency_key = q.key
+     WHERE p_keys IS NOT NULL ORDER BY q.place);
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    IF v_count > 0 THEN
+        PERFORM pg_notify('pipeline_relay', '');
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION pipeline_check_body(p_body jsonb, p_place bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF jsonb_typeof(p_body) IS DISTINCT FROM 'object' THEN
+        RAISE EXCEPTION USING ERRCODE = 'PL004', MESSAGE = format('body %s is not a JSON object', p_place),
+            HINT = 'send an object such as {"url": "https://example.org"}';
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'PL005',
+        MESSAGE = format('body %s has %s bytes, the limit is 65536', p_place, octet_length(p_body::text)),
+        HINT = 'store the data elsewhere and send a reference to it (a path, a key, an id)';
+END $$;
+
+CREATE OR REPLACE FUNCTION pipeline_submit(p_workflow text, p_body jsonb DEFAULT '{}', p_priority integer DEFAULT 0,
+    p_batch uuid DEFAULT NULL, p_traceparent text DEFAULT NULL, p_key text DEFAULT NULL,
+    p_due timestamptz DEFAULT NULL)
+RETURNS uuid LANGUAGE sql AS $$
+    SELECT pipeline_submit_many(p_workflow, ARRAY[p_body], p_priority, p_batch, p_traceparent,
+                                CASE WHEN p_key IS NOT NULL THEN ARRAY[p_key] END, p_due)
+$$;

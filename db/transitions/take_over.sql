@@ -1,0 +1,29 @@
+-- A message met its job running under a holder that is dead (its lock is free) or stale. The same token
+-- goes on under a new fence; the crash counts unless the attempt ran isolated, where only its own death does.
+CREATE OR REPLACE FUNCTION pipeline_take_over(p_worker text, p_id uuid, p_send bigint, p_holder text, p_fence bigint,
+                                              p_delivery uuid)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    v_job jobs;
+    v_phase phases;
+    v_crashes integer;
+BEGIN
+    SELECT * INTO v_job FROM jobs
+    WHERE id = p_id AND status = 'running' AND send = p_send AND locked_by = p_holder AND fence = p_fence FOR UPDATE;
+    IF NOT FOUND THEN RETURN 'changed'; END IF;
+    SELECT * INTO v_phase FROM phases WHERE workflow = v_job.workflow AND phase = v_job.phase;
+    IF pipeline_alive(p_holder) AND v_job.heartbeat_at > now() - v_phase.stale_after THEN RETURN 'held'; END IF;
+    v_crashes := v_job.crashes + CASE WHEN v_job.isolated THEN 0 ELSE 1 END;
+    IF v_crashes >= v_phase.max_crashes THEN
+        PERFORM pipeline_note(v_job, 'poisoned', format('worker %s died while it ran this job', p_holder));
+        PERFORM pipeline_end_failed(v_job, v_crashes, v_job.attempts,
+            format('poison pill: %s workers died while they ran this job, the last was %s', v_crashes, p_holder));
+        RETURN 'poisoned';
+    END IF;
+    PERFORM pipeline_note(v_job, 'crashed', format('worker %s died while it ran this job', p_holder));
+    UPDATE jobs SET fence = fence + 1, crashes = v_crashes, locked_by = p_worker, locked_at = now(),
+        heartbeat_at = now(), ready_at = now(), sent_at = now(), next_retry_at = NULL, wait_reason = NULL,
+        updated_at = now(), delivery = p_delivery, isolated = v_phase.isolated OR v_crashes > 0
+    WHERE id = p_id;
+    RETURN 'claimed';
+END $$;

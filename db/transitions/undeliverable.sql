@@ -1,0 +1,15 @@
+-- RabbitMQ itself gave the message up (delivery limit): the job that waits on it fails, with the reason.
+CREATE OR REPLACE FUNCTION pipeline_undeliverable(p_id uuid, p_send bigint, p_reason text)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_job jobs;
+BEGIN
+    SELECT * INTO v_job FROM jobs
+    WHERE id = p_id AND send = p_send AND status IN ('pending', 'retryable') FOR UPDATE;
+    IF NOT FOUND THEN RETURN false; END IF;
+    v_job.fence := v_job.fence + 1;
+    PERFORM pipeline_note(v_job, 'undeliverable', p_reason);
+    UPDATE jobs SET fence = v_job.fence WHERE id = p_id;
+    PERFORM pipeline_end_failed(v_job, v_job.crashes, v_job.attempts, p_reason);
+    RETURN true;
+END $$;

@@ -1,0 +1,17 @@
+"""Composition root: ``dramatiq pipeline.actors`` and ``periodiq pipeline.actors`` import every phase and sweep."""
+
+from __future__ import annotations
+
+import importlib
+import os
+
+from pipeline.flow import schedule
+from pipeline.flow.install import broker as _broker
+
+broker = _broker()
+
+# Read here and not through the settings, which need servers: importing must work without any.
+for _module in filter(None, (part.strip() for part in os.environ.get("PIPELINE_WORKFLOWS", "").split(","))):
+    importlib.import_module(_module)
+
+__all__ = ["broker", "schedule"]

@@ -1,0 +1,1 @@
+"""RabbitMQ as this project uses it: queues, deliveries, acknowledgements, confirmed publishing."""

@@ -1,0 +1,134 @@
+"""The Dramatiq broker of the project."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import dramatiq
+import pika
+from dramatiq.broker import Consumer
+from dramatiq.brokers.rabbitmq import RabbitmqBroker
+from dramatiq.common import q_name
+from dramatiq.middleware import Middleware, SkipMessage
+
+from pipeline.broker.consumer import PhaseConsumer, SweepConsumer
+from pipeline.broker.inbound import Inbound
+from pipeline.broker.link import Link
+from pipeline.broker.outbound import Outbound
+from pipeline.broker.topology import SWEEPS, QueueType, declare
+
+if TYPE_CHECKING:
+    from dramatiq.worker import ConsumerThread
+    from pika.connection import Parameters
+
+    from pipeline.broker.delivery import Delivery
+
+
+class PipelineBroker(RabbitmqBroker):
+    """Dramatiq's RabbitMQ broker with one consuming and one publishing connection a process.
+
+    ``address`` is asked when a connection is first needed, never at import. There are no delay queues:
+    whatever waits, waits in PostgreSQL.
+    """
+
+    def __init__(self, address: Callable[[], tuple[str, QueueType]], middleware: list[Middleware]) -> None:
+        self._address = address
+        super().__init__(confirm_delivery=True, middleware=middleware)
+        self.link: Link | None = None
+        self.inbound: Inbound | None = None
+        self.outbound: Outbound | None = None
+        self.before_close: Callable[[], None] = lambda: None
+
+    @property
+    def parameters(self) -> list[Parameters]:
+        """Where RabbitMQ is; several addresses of a cluster are separated by ';'."""
+        return self._addresses(blocked_timeout=30)
+
+    @parameters.setter
+    def parameters(self, value: object) -> None:
+        """Dramatiq's own default is not used: the address comes from the settings."""
+
+    @property
+    def queue_type(self) -> QueueType:
+        return self._address()[1]
+
+    def open(self) -> tuple[Inbound, Outbound]:
+        """Start the AMQP thread of this process."""
+        if self.link is None:
+            self.link = Link("pipeline-amqp")
+            self.inbound = Inbound(self.link, self._addresses, self.queue_type)
+            self.outbound = Outbound(self.link, self._addresses, self.queue_type)
+            self.link.start()
+            self.link.add(self.inbound)
+            self.link.add(self.outbound)
+        assert self.inbound is not None and self.outbound is not None
+        return self.inbound, self.outbound
+
+    def close(self) -> None:
+        if self.link is not None:
+            self.link.stop()
+        super().close()
+
+    def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Consumer:
+        inbound, _ = self.open()
+        if queue_name == SWEEPS:
+            return SweepConsumer(inbound, queue_name, timeout / 1000, self._run_inline)
+        thread = cast("ConsumerThread", threading.current_thread())
+        return PhaseConsumer(inbound, queue_name, prefetch, timeout / 1000, thread.handle_message, self._closing)
+
+    def declare_queue(self, queue_name: str, *, ensure: bool = False) -> None:
+        """As Dramatiq's, without the delay queue."""
+        name = q_name(queue_name)
+        if name not in self.queues:
+            self.emit_before("declare_queue", name)
+            self.queues.add(name)
+            self.queues_pending.add(name)
+            self.emit_after("declare_queue", name)
+        if ensure:
+            self._ensure_queue(name)
+
+    def _addresses(self, blocked_timeout: float | None = None) -> list[Parameters]:
+        # The link waits out a memory alarm: giving up would only send everything again.
+        return [_with_limits(pika.URLParameters(url), blocked_timeout) for url in self._address()[0].split(";")]
+
+    def _declare_queue(self, queue_name: str) -> None:
+        declare(self.channel, [queue_name], self.queue_type)
+
+    def _declare_dq_queue(self, queue_name: str) -> None:
+        """There is none."""
+
+    def _declare_xq_queue(self, queue_name: str) -> None:
+        """Declared together with its queue."""
+
+    def _closing(self) -> None:
+        # Dramatiq closes consumers after its threads ended: the last chance to acknowledge what they did.
+        self.before_close()
+
+    def _run_inline(self, delivery: Delivery) -> None:
+        try:
+            self.emit_before("process_message", delivery)
+            result = self.get_actor(delivery.actor_name)(*delivery.args, **delivery.kwargs)
+            self.emit_after("process_message", delivery, result=result)
+        except SkipMessage:
+            self.emit_after("skip_message", delivery)
+        except Exception as error:
+            self.logger.exception("sweep %s failed; the next one will try again", delivery.actor_name)
+            self.emit_after("process_message", delivery, exception=error)
+
+
+def _with_limits(parameters: pika.URLParameters, blocked_timeout: float | None) -> Any:
+    parameters.heartbeat = 30
+    parameters.blocked_connection_timeout = blocked_timeout
+    parameters.socket_timeout = 10
+    parameters.stack_timeout = 15
+    return parameters
+
+
+def current() -> PipelineBroker:
+    """The process's broker. Fails loudly instead of falling back to a RabbitMQ on localhost."""
+    broker = dramatiq.broker.global_broker
+    if not isinstance(broker, PipelineBroker):
+        raise RuntimeError("no broker is set: import pipeline before declaring phases")
+    return broker

@@ -1,0 +1,45 @@
+"""How many messages RabbitMQ has, without taking any: a peek would mark them as redelivered."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, unquote, urlsplit
+
+import httpx
+import pika
+from pika.exceptions import AMQPError
+
+
+def message_counts(management_url: str | None, amqp_url: str, queues: list[str]) -> dict[str, int] | None:
+    """Ready and unacknowledged messages of each queue, or None if RabbitMQ cannot be asked just now."""
+    if management_url is not None:
+        return _ask_management(management_url, amqp_url)
+    return _ask_amqp(amqp_url, queues)
+
+
+def _ask_management(management_url: str, amqp_url: str) -> dict[str, int] | None:
+    address = urlsplit(management_url)
+    auth = (unquote(address.username or ""), unquote(address.password or ""))
+    vhost = quote(unquote(urlsplit(amqp_url.split(";")[0]).path[1:]) or "/", safe="")
+    base = f"{address.scheme}://{address.hostname}:{address.port}"
+    try:
+        answer = httpx.get(f"{base}/api/queues/{vhost}", auth=auth, timeout=10, params={"disable_stats": "false"})
+        answer.raise_for_status()
+    except httpx.HTTPError:
+        return None
+    return {queue["name"]: int(queue.get("messages", 0)) for queue in answer.json()}
+
+
+def _ask_amqp(amqp_url: str, queues: list[str]) -> dict[str, int] | None:
+    """Only ready messages can be counted this way, so it answers for empty queues and nothing else."""
+    counts: dict[str, int] = {}
+    try:
+        connection = pika.BlockingConnection(pika.URLParameters(amqp_url.split(";")[0]))
+        try:
+            for queue in queues:
+                found = connection.channel().queue_declare(queue, passive=True).method
+                counts[queue] = found.message_count if found.consumer_count == 0 else 2**31
+        finally:
+            connection.close()
+    except (AMQPError, OSError):
+        return None
+    return counts

@@ -1,0 +1,47 @@
+"""One message as one connection delivered it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+from dramatiq import Message
+from dramatiq.broker import MessageProxy
+
+if TYPE_CHECKING:
+    from pika.channel import Channel
+
+
+class Delivery(MessageProxy):
+    """A message with the channel that delivered it: only that channel may acknowledge it.
+
+    ``deferred`` is set by whoever takes over the acknowledgement, to be made after a commit.
+    ``returned`` is set when the message was given back to the broker before anybody started on it.
+    """
+
+    def __init__(self, message: Message[Any], channel: Channel, tag: int, queue: str, headers: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.channel = channel
+        self.tag = tag
+        self.queue = queue
+        self.headers = headers
+        self.id: UUID = uuid4()
+        self.started = False
+        self.deferred = False
+        self.returned = False
+        self.claim: Any = None
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    @property
+    def live(self) -> bool:
+        """Whether the message is still ours: its connection stands and it was not given back."""
+        return not self.returned and bool(self.channel.is_open)
+
+    @property
+    def revived(self) -> bool:
+        """Whether the message came back from a dead-letter queue."""
+        return "x-death" in self.headers or "x-pipeline-dead" in self.headers

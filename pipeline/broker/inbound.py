@@ -1,0 +1,162 @@
+"""The consuming side of a process: all its queues on one channel."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from dramatiq import Message
+from dramatiq.errors import DecodeError
+
+from pipeline.broker.delivery import Delivery
+from pipeline.broker.link import Link, Side
+from pipeline.broker.topology import SWEEPS, QueueType, declare
+
+if TYPE_CHECKING:
+    from pika.channel import Channel
+    from pika.connection import Parameters
+
+log = logging.getLogger("pipeline.broker")
+
+OnDelivery = Callable[[Delivery], None]
+BODY_LIMIT = 256 * 1024
+
+
+class Inbound(Side):
+    """Delivers messages to their consumers, acknowledges them, and gives unstarted ones back.
+
+    An acknowledgement goes only to the channel that delivered the message: after a reconnect the old
+    numbers would name other messages.
+    """
+
+    def __init__(self, link: Link, parameters: Callable[[], list[Parameters]], queue_type: QueueType) -> None:
+        super().__init__(link, parameters)
+        self._queue_type = queue_type
+        self._consumers: dict[str, tuple[int, OnDelivery]] = {}
+        self._tags: dict[str, str] = {}
+        self._unstarted: set[Delivery] = set()
+        self._paused = False
+        self._lock = Lock()
+
+    def consume(self, queue: str, prefetch: int, on_delivery: OnDelivery) -> None:
+        """Consume ``queue`` from now on, also after every reconnect."""
+        self._link.call(lambda: self._add(queue, prefetch, on_delivery))
+
+    def ack(self, deliveries: Iterable[Delivery]) -> None:
+        """Acknowledge what its own channel can still acknowledge; the rest will be delivered again."""
+        batch = list(deliveries)
+        if batch:
+            self._link.call(lambda: self._answer(batch, dead=False))
+
+    def reject(self, delivery: Delivery) -> None:
+        """Send the message to its dead-letter queue."""
+        self._link.call(lambda: self._answer([delivery], dead=True))
+
+    def give_back(self, delivery: Delivery) -> None:
+        """Put the message back into its queue: nothing is known to have happened to its job."""
+        self._link.call(lambda: self._requeue([delivery]))
+
+    def begin(self, delivery: Delivery) -> bool:
+        """Mark the message as started. False if it is no longer ours and must be left alone."""
+        with self._lock:
+            self._unstarted.discard(delivery)
+            delivery.started = True
+            return delivery.live
+
+    def pause(self) -> None:
+        """Take no more jobs and give back those nobody started on: others may have free threads.
+
+        Sweeps are taken all the same: they have a thread of their own.
+        """
+        self._link.call(self._pause)
+
+    def resume(self) -> None:
+        """Take messages again."""
+        self._link.call(self._resume)
+
+    @property
+    def waiting(self) -> int:
+        """How many delivered messages nobody has started on."""
+        return len(self._unstarted)
+
+    def on_ready(self, channel: Channel) -> None:
+        declare(channel, sorted(self._consumers), self._queue_type)
+        for queue in self._consumers:
+            self._start(channel, queue)
+
+    def on_lost(self) -> None:
+        self._tags.clear()
+        with self._lock:
+            self._unstarted.clear()
+
+    def _add(self, queue: str, prefetch: int, on_delivery: OnDelivery) -> None:
+        self._consumers[queue] = (prefetch, on_delivery)
+        if self.channel is not None and self.channel.is_open:
+            declare(self.channel, [queue], self._queue_type)
+            self._start(self.channel, queue)
+
+    def _start(self, channel: Channel, queue: str) -> None:
+        if queue in self._tags or (self._paused and queue != SWEEPS):
+            return
+        prefetch, _ = self._consumers[queue]
+        channel.basic_qos(prefetch_count=prefetch)
+        self._tags[queue] = channel.basic_consume(
+            queue, lambda ch, method, properties, body: self._deliver(queue, ch, method, properties, body)
+        )
+
+    def _deliver(self, queue: str, channel: Channel, method: Any, properties: Any, body: bytes) -> None:
+        message = self._decode(queue, body)
+        if message is None:
+            channel.basic_nack(method.delivery_tag, requeue=False)
+            return
+        delivery = Delivery(message, channel, method.delivery_tag, queue, dict(properties.headers or {}))
+        with self._lock:
+            self._unstarted.add(delivery)
+        self._consumers[queue][1](delivery)
+
+    def _decode(self, queue: str, body: bytes) -> Message[Any] | None:
+        if len(body) > BODY_LIMIT:
+            log.error("queue %s: a message of %d bytes was sent to the dead letters; the limit is %d", queue, len(body), BODY_LIMIT)
+            return None
+        try:
+            message = Message.decode(body)
+        except DecodeError as error:
+            log.error("queue %s: a message that is not Dramatiq's was sent to the dead letters: %s", queue, error)
+            return None
+        return message if message.queue_name == queue else message.copy(queue_name=queue)
+
+    def _answer(self, deliveries: list[Delivery], *, dead: bool) -> None:
+        for delivery in deliveries:
+            channel = delivery.channel
+            if delivery.returned or channel is not self.channel or not channel.is_open:
+                continue
+            if dead:
+                channel.basic_nack(delivery.tag, requeue=False)
+            else:
+                channel.basic_ack(delivery.tag)
+
+    def _requeue(self, deliveries: Iterable[Delivery]) -> None:
+        for delivery in deliveries:
+            if delivery.channel is self.channel and delivery.channel.is_open:
+                delivery.channel.basic_nack(delivery.tag, requeue=True)
+
+    def _pause(self) -> None:
+        self._paused = True
+        if self.channel is None or not self.channel.is_open:
+            return
+        for queue in [queue for queue in self._tags if queue != SWEEPS]:
+            self.channel.basic_cancel(self._tags.pop(queue))
+        with self._lock:
+            returned = {delivery for delivery in self._unstarted if delivery.queue != SWEEPS}
+            self._unstarted -= returned
+            for delivery in returned:
+                delivery.returned = True
+        self._requeue(returned)
+
+    def _resume(self) -> None:
+        self._paused = False
+        if self.channel is not None and self.channel.is_open:
+            for queue in self._consumers:
+                self._start(self.channel, queue)

@@ -1,0 +1,141 @@
+"""The one thread of a process that speaks AMQP: a connection to consume, another to publish.
+
+Two connections, because RabbitMQ stops reading from a connection that publishes while a memory or disk
+alarm lasts, and acknowledgements must still get through then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import pika
+from pika.adapters.select_connection import IOLoop, SelectConnection
+
+if TYPE_CHECKING:
+    from pika.channel import Channel
+    from pika.connection import Connection, Parameters
+
+log = logging.getLogger("pipeline.broker")
+
+RECONNECT = (0.1, 0.3, 1.0, 2.0)
+
+
+class Link:
+    """An I/O loop in a thread. Everything that touches a connection runs in it, by ``call``."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = IOLoop()
+        self._thread = Thread(target=self._loop.start, name=name, daemon=True)
+        self._sides: list[Side] = []
+
+    def start(self) -> None:
+        """Start the thread; connections are opened as their sides are added."""
+        self._thread.start()
+
+    def add(self, side: Side) -> None:
+        """Let ``side`` connect and stay connected until ``stop``."""
+        self._sides.append(side)
+        self.call(side.connect)
+
+    def call(self, work: Callable[[], None]) -> None:
+        """Run ``work`` in the loop's thread, soon."""
+        self._loop.add_callback_threadsafe(work)
+
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        """Run ``work`` in the loop's thread after a while. Only from that thread."""
+        self._loop.call_later(seconds, work)
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """Close the connections in order and end the thread."""
+        if not self._thread.is_alive():
+            return
+        self.call(self._close_all)
+        self._thread.join(timeout)
+
+    @property
+    def loop(self) -> IOLoop:
+        return self._loop
+
+    def _close_all(self) -> None:
+        for side in self._sides:
+            side.close()
+        self.later(0.2, self._loop.stop)
+
+
+class Side:
+    """A connection with one channel that comes back by itself after every loss."""
+
+    def __init__(self, link: Link, parameters: Callable[[], list[Parameters]]) -> None:
+        self._link = link
+        self._parameters = parameters
+        self._failures = 0
+        self._closing = False
+        self._connection: Connection | None = None
+        self.channel: Channel | None = None
+
+    @property
+    def connected(self) -> bool:
+        return self.channel is not None and bool(self.channel.is_open)
+
+    def connect(self) -> None:
+        """Open the connection; every failure schedules the next try."""
+        if self._closing:
+            return
+        choices = self._parameters()
+        self._connection = SelectConnection(
+            choices[self._failures % len(choices)],
+            on_open_callback=self._opened,
+            on_open_error_callback=self._lost,
+            on_close_callback=self._lost,
+            custom_ioloop=self._link.loop,
+        )
+
+    def close(self) -> None:
+        """Close for good."""
+        self._closing = True
+        if self._connection is not None and self._connection.is_open:
+            self._connection.close()
+
+    def on_ready(self, channel: Channel) -> None:
+        """The channel is open: declare, consume, …"""
+
+    def on_lost(self) -> None:
+        """Everything that was on its way over the channel is in doubt."""
+
+    def _opened(self, connection: Connection) -> None:
+        connection.channel(on_open_callback=self._channel_opened)
+
+    def _channel_opened(self, channel: Channel) -> None:
+        channel.add_on_close_callback(self._channel_closed)
+        self.channel = channel
+        self._failures = 0
+        self.on_ready(channel)
+
+    def _channel_closed(self, channel: Channel, reason: Exception) -> None:
+        if self._connection is not None and self._connection.is_open and not self._closing:
+            log.error("RabbitMQ closed the channel: %s", reason)
+            self._failures += 1
+            self._connection.close()
+
+    def _lost(self, connection: Connection, reason: object) -> None:
+        if connection is not self._connection:
+            return
+        was_open, self.channel = self.channel is not None, None
+        if was_open:
+            self.on_lost()
+        if self._closing:
+            return
+        delay = RECONNECT[min(self._failures, len(RECONNECT) - 1)]
+        self._failures += 1
+        log.warning("no connection to RabbitMQ (%s); trying again in %.1f s", _say(reason), delay)
+        self._link.later(delay, self.connect)
+
+
+def _say(reason: object) -> str:
+    """One line about a lost connection; never the address, which may hold a password."""
+    if isinstance(reason, pika.exceptions.AMQPConnectionError) and reason.args:
+        reason = reason.args[0]
+    return f"{type(reason).__name__}: {reason}".split("\n", 1)[0][:200]

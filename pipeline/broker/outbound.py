@@ -1,0 +1,130 @@
+"""The publishing side of a process: batches with publisher confirms, never a wait for each message."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Event, Lock
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pika
+
+from pipeline.broker.link import Link, Side
+from pipeline.broker.topology import QueueType, declare
+
+if TYPE_CHECKING:
+    from pika.channel import Channel
+    from pika.connection import Parameters
+
+log = logging.getLogger("pipeline.broker")
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """One message to publish, and which send of which job it is."""
+
+    queue: str
+    body: bytes
+    priority: int
+    job_id: UUID
+    send: int
+    sent_at: datetime
+    headers: dict[str, Any] | None = None
+
+
+@dataclass
+class _Batch:
+    messages: Sequence[Outgoing]
+    done: Callable[[list[Outgoing]], None]
+    open: int = 0
+    failed: list[Outgoing] = field(default_factory=list)
+
+
+class Outbound(Side):
+    """Publishes batches; ``done`` hears which messages were not confirmed, from the loop's thread."""
+
+    def __init__(self, link: Link, parameters: Callable[[], list[Parameters]], queue_type: QueueType) -> None:
+        super().__init__(link, parameters)
+        self._queue_type = queue_type
+        self._queues: set[str] = set()
+        self._tag = 0
+        self._pending: dict[int, tuple[Outgoing, _Batch]] = {}
+        self._lock = Lock()
+        self.ready = Event()
+        self.reconnects = 0
+
+    def publish(self, messages: Sequence[Outgoing], done: Callable[[list[Outgoing]], None]) -> None:
+        """Publish from any thread. ``done`` is called once, when every message is confirmed or given up."""
+        self._link.call(lambda: self._publish(_Batch(messages, done)))
+
+    def oldest_unconfirmed(self) -> datetime | None:
+        """When the oldest message that RabbitMQ has not confirmed was marked as sent."""
+        with self._lock:
+            return min((message.sent_at for message, _ in self._pending.values()), default=None)
+
+    def on_ready(self, channel: Channel) -> None:
+        self._tag = 0
+        channel.add_on_return_callback(self._returned)
+        channel.confirm_delivery(self._confirmed, lambda _: self._confirms_on())
+        declare(channel, sorted(self._queues), self._queue_type)
+
+    def on_lost(self) -> None:
+        self.ready.clear()
+        with self._lock:
+            pending, self._pending = self._pending, {}
+        for message, batch in pending.values():
+            self._settle(message, batch, ok=False)
+
+    def _confirms_on(self) -> None:
+        self.reconnects += 1
+        self.ready.set()
+
+    def _publish(self, batch: _Batch) -> None:
+        if self.channel is None or not self.channel.is_open or not self.ready.is_set():
+            batch.done(list(batch.messages))
+            return
+        unknown = sorted({message.queue for message in batch.messages} - self._queues)
+        if unknown:
+            self._queues.update(unknown)
+            declare(self.channel, unknown, self._queue_type)
+        batch.open = len(batch.messages)
+        for message in batch.messages:
+            self._tag += 1
+            with self._lock:
+                self._pending[self._tag] = (message, batch)
+            self.channel.basic_publish(
+                "", message.queue, message.body,
+                pika.BasicProperties(
+                    delivery_mode=2, priority=message.priority, headers=message.headers,
+                    content_type="application/json", message_id=f"{message.job_id}:{message.send}",
+                ),
+                mandatory=True,
+            )  # fmt: skip
+
+    def _returned(self, channel: Channel, method: Any, properties: Any, body: bytes) -> None:
+        # Comes before the confirm of the same message: forget the queue, so that it is declared again.
+        self._queues.discard(method.routing_key)
+        log.warning("RabbitMQ has no queue %s; it will be declared again", method.routing_key)
+        with self._lock:
+            found = [tag for tag, (m, _) in self._pending.items() if f"{m.job_id}:{m.send}" == properties.message_id]
+            lost = [self._pending.pop(tag) for tag in found]
+        for message, batch in lost:
+            self._settle(message, batch, ok=False)
+
+    def _confirmed(self, frame: Any) -> None:
+        method = frame.method
+        with self._lock:
+            tags = [t for t in self._pending if t <= method.delivery_tag] if method.multiple else [method.delivery_tag]
+            settled = [self._pending.pop(tag) for tag in tags if tag in self._pending]
+        for message, batch in settled:
+            self._settle(message, batch, ok=method.NAME == "Basic.Ack")
+
+    def _settle(self, message: Outgoing, batch: _Batch, *, ok: bool) -> None:
+        batch.open -= 1
+        if not ok:
+            batch.failed.append(message)
+        if batch.open == 0:
+            batch.done(batch.failed)

@@ -1,0 +1,79 @@
+"""The middleware that turns a Dramatiq worker into one of ours: starts the threads, counts busy ones, shuts down in order."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from dramatiq.middleware import Middleware
+
+from pipeline import settings
+from pipeline.broker import broker as brokers
+from pipeline.broker.delivery import Delivery
+from pipeline.flow import caretaker, process
+from pipeline.flow.process import WorkerProcess
+from pipeline.flow.saturation import Saturation
+from pipeline.observe import logs
+
+if TYPE_CHECKING:
+    from dramatiq import Broker, Worker
+    from dramatiq.broker import MessageProxy
+
+
+class Engine(Middleware):
+    """Starts at worker boot, after the fork; nothing connects at import."""
+
+    def __init__(self) -> None:
+        self._caretaker: caretaker.Caretaker | None = None
+        self._saturation: Saturation | None = None
+
+    def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
+        config = settings.get()
+        logs.configure(config.log_format, config.log_level)
+        ours = brokers.current()
+        inbound, outbound = ours.open()
+        # A message that waits in this process cannot be taken by a free thread elsewhere.
+        worker.queue_prefetch = worker.worker_threads
+        queues = sorted(worker.consumer_whitelist or ours.get_declared_queues())
+        running = WorkerProcess(config, inbound, outbound, threads=worker.worker_threads, queues=queues)
+        process.set_current(running)
+        ours.before_close = lambda: self._finish(running)
+        assert ours.link is not None
+        self._saturation = Saturation(ours.link, inbound, worker.worker_threads)
+        self._caretaker = caretaker.Caretaker(config, running.no, running.id, outbound)
+        self._caretaker.start()
+
+    def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
+        """Take nothing new; give running jobs a grace, then hand them back at no cost."""
+        running = process.current()
+        running.inbound.pause()
+        timer = threading.Timer(running.settings.shutdown_grace_seconds, _hand_back, [running])
+        timer.daemon = True
+        timer.start()
+
+    def after_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
+        if self._caretaker is not None:
+            self._caretaker.stop()
+        process.current().stop()
+
+    def before_process_message(self, broker: Broker, message: MessageProxy) -> None:
+        if isinstance(message, Delivery) and self._saturation is not None:
+            process.current().take(message)
+            self._saturation.started()
+
+    def after_process_message(
+        self, broker: Broker, message: MessageProxy, *, result: Any = None, exception: BaseException | None = None
+    ) -> None:
+        if self._saturation is not None:
+            self._saturation.ended()
+
+    def after_skip_message(self, broker: Broker, message: MessageProxy) -> None:
+        self.after_process_message(broker, message)
+
+    def _finish(self, running: WorkerProcess) -> None:
+        running.committer.flush(30)
+
+
+def _hand_back(running: WorkerProcess) -> None:
+    for claim in running.presence.held():
+        claim.interrupt("shutdown")

@@ -1,0 +1,97 @@
+"""Getting hold of a job: claim it, take it over from a dead holder, or learn why not."""
+
+from __future__ import annotations
+
+from time import sleep
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import text
+
+from pipeline.flow import database
+from pipeline.flow.claim import Claim
+from pipeline.flow.committer import Ask
+from pipeline.observe.counters import count
+from pipeline.rules.phase import PhaseSpec
+
+if TYPE_CHECKING:
+    from pipeline.broker.delivery import Delivery
+    from pipeline.flow.process import WorkerProcess
+    from pipeline.flow.token import Token
+
+# A lock that is free for a moment may belong to a worker that is just reconnecting: look twice.
+SECOND_LOOK = 0.3
+LOOKS = 20
+ALIVE = text("SELECT pipeline_alive(:holder), now() - pg_postmaster_start_time() < interval '3 seconds'")
+TAKE_OVER = text("SELECT pipeline_take_over(:worker, :id, :send, :holder, :fence, :delivery)")
+REPLAY = text("SELECT pipeline_replay(:id, :send)")
+TELL_RELAY = text("SELECT pg_notify('pipeline_relay', 'dead')")
+
+
+def claim_phase(worker: WorkerProcess, spec: PhaseSpec, token: Token, delivery: Delivery) -> Claim | None:
+    """A claim, or None when the message has nothing to do; the reason is counted. Looks again while it is unstable."""
+    for _ in range(LOOKS):
+        row = worker.committer.claim(Ask(token.job_id, spec.queue, token.send, token.sent_at, delivery))
+        verdict, fence, holder = row[1], row[2], row[8]
+        if verdict == "claimed":
+            return _claim(spec, token.job_id, row, delivery)
+        if verdict == "failed" and delivery.revived:
+            return _revive(token)
+        if verdict != "running" or token.send is None:
+            return _refuse(worker, token, verdict)
+        verdict = _meet(worker, token, holder, fence, delivery)
+        if verdict == "poisoned":
+            delivery.fail()
+        if verdict in ("held", "poisoned"):
+            return _refuse(worker, token, "already_running" if verdict == "held" else verdict)
+    return _refuse(worker, token, "unstable")
+
+
+def _meet(worker: WorkerProcess, token: Token, holder: str, fence: int, delivery: Delivery) -> str:
+    """The job runs elsewhere. A living holder keeps it; a dead one loses it to us, under a new fence."""
+    if holder == worker.id:
+        return "held"
+    free = _lock_is_free(holder)
+    if free:
+        sleep(SECOND_LOOK)
+        free = _lock_is_free(holder)
+    with database.engine().begin() as connection:
+        values = {"worker": worker.id, "id": token.job_id, "send": token.send, "holder": holder, "fence": fence,
+                  "delivery": delivery.id}  # fmt: skip
+        verdict: str = connection.execute(TAKE_OVER, values).scalar_one()
+        if free:
+            connection.execute(TELL_RELAY)
+    if verdict == "claimed":
+        count("taken_over")
+        worker.log.warning("took over from a dead worker", job=str(token.job_id), holder=holder)
+    return verdict
+
+
+def _lock_is_free(holder: str) -> bool:
+    """Just after a restart of PostgreSQL every lock is free; wait until workers have had time to take theirs."""
+    while True:
+        with database.engine().connect() as connection:
+            alive, restarted = connection.execute(ALIVE, {"holder": holder}).one()
+        if alive or not restarted:
+            return not alive
+        sleep(SECOND_LOOK)
+
+
+def _revive(token: Token) -> None:
+    with database.engine().begin() as connection:
+        revived = connection.execute(REPLAY, {"id": token.job_id, "send": token.send}).scalar_one()
+    count("revived" if revived else "refused.superseded")
+
+
+def _refuse(worker: WorkerProcess, token: Token, reason: str) -> None:
+    count(f"refused.{reason}")
+    worker.log.info("message had nothing to do", job=str(token.job_id), send=token.send, reason=reason)
+
+
+def _claim(spec: PhaseSpec, job_id: UUID, row: Any, delivery: Delivery) -> Claim:
+    _, _, fence, attempts, max_attempts, crashes, isolated, priority, _, body, result, trace_id, span_id = row
+    return Claim(
+        spec=spec, job_id=job_id, fence=fence, attempts=attempts, max_attempts=max_attempts, crashes=crashes,
+        isolated=bool(isolated), priority=priority, body=body, results=result or {}, trace_id=trace_id,
+        span_id=span_id, delivery=delivery,
+    )  # fmt: skip

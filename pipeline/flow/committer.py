@@ -1,0 +1,207 @@
+"""Group commit: claims and completions of all threads of a process go to PostgreSQL in one transaction.
+
+A batch is whatever gathered while the previous one was being committed; there is no timer. Threads wait
+for their claims; completions are not waited for: the acknowledgement and the next message follow the commit.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import sleep
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from db.engine import connect
+from pipeline.broker.delivery import Delivery
+from pipeline.flow.claim import Claim
+from pipeline.observe import logs
+
+log = logs.get("pipeline.committer")
+
+COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at
+    FROM pipeline_complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[])"""
+CLAIM = """SELECT place, verdict, fence, attempts, max_attempts, crashes, isolated, priority, holder, body, result,
+    trace_id, span_id
+    FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::uuid[], %s::timestamptz[])"""
+
+
+@dataclass(slots=True)
+class Ask:
+    """A thread's wish to claim the job of a delivery."""
+
+    job_id: UUID
+    queue: str
+    send: int | None
+    sent_at: str | None
+    delivery: Delivery
+    answer: Any = None
+    _done: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._done.acquire()
+
+    def wait(self) -> Any:
+        """The claim's row: verdict, fence, …"""
+        with self._done:
+            pass
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    def resolve(self, answer: Any) -> None:
+        self.answer = answer
+        self._done.release()
+
+
+@dataclass(slots=True)
+class Completion:
+    """A finished phase without writes of its own."""
+
+    claim: Claim
+    result: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What PostgreSQL made of a completion; ``sent_at`` is set if this worker must publish the next message."""
+
+    verdict: str
+    queue: str | None
+    actor: str | None
+    send: int | None
+    max_attempts: int | None
+    sent_at: datetime | None
+
+
+class Committer:
+    """One thread with one connection. ``on_completed`` hears of every committed batch, in order."""
+
+    def __init__(self, dsn: str, worker_id: str, worker_no: int,
+                 on_completed: Callable[[list[tuple[Completion, Completed]]], None],
+                 on_refused: Callable[[Completion, Exception], None]) -> None:  # fmt: skip
+        self._dsn = dsn
+        self._worker_id = worker_id
+        self._worker_no = worker_no
+        self._on_completed = on_completed
+        self._on_refused = on_refused
+        self._asks: list[Ask] = []
+        self._completions: list[Completion] = []
+        self._changed = threading.Condition()
+        self._busy = False
+        self._stopping = False
+        self._connection: psycopg.Connection[TupleRow] | None = None
+        self._thread = threading.Thread(target=self._run, name="pipeline-committer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def claim(self, ask: Ask) -> Any:
+        """Claim, together with what the other threads ask for; waits for the commit."""
+        with self._changed:
+            self._asks.append(ask)
+            self._changed.notify()
+        return ask.wait()
+
+    def complete(self, completion: Completion) -> None:
+        """Complete without waiting."""
+        with self._changed:
+            self._completions.append(completion)
+            self._changed.notify()
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until everything handed in is committed. False if PostgreSQL did not answer in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not (self._busy or self._asks or self._completions), timeout)
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        self._thread.join(5)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._asks or self._completions or self._stopping)
+                if self._stopping and not (self._asks or self._completions):
+                    return
+                asks, self._asks = self._asks, []
+                completions, self._completions = self._completions, []
+                self._busy = True
+            self._commit(asks, completions)
+
+    def _commit(self, asks: list[Ask], completions: list[Completion]) -> None:
+        try:
+            completed, answers = self._insist(asks, completions)
+        except psycopg.Error as error:
+            if len(asks) + len(completions) > 1:
+                self._one_by_one(asks, completions)
+            elif asks:
+                asks[0].resolve(error)
+            else:
+                self._on_refused(completions[0], error)
+            return
+        if completions:
+            self._on_completed(list(zip(completions, completed, strict=True)))
+        for ask, answer in zip(asks, answers, strict=True):
+            ask.resolve(answer)
+
+    def _one_by_one(self, asks: list[Ask], completions: list[Completion]) -> None:
+        """One bad row must not fail its neighbours."""
+        for completion in completions:
+            self._commit([], [completion])
+        for ask in asks:
+            self._commit([ask], [])
+
+    def _insist(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[Any]]:
+        """Try until PostgreSQL answers. Both functions give the same answer when a lost COMMIT is repeated."""
+        delay = 0.05
+        while True:
+            try:
+                return self._execute(asks, completions)
+            except psycopg.OperationalError as error:
+                if self._connection is not None and not self._connection.broken and not self._connection.closed:
+                    if not isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure):
+                        raise
+                else:
+                    self._connection = None
+                log.warning("PostgreSQL does not answer; trying again", delay=delay, error=str(error).strip())
+                sleep(delay)
+                delay = min(delay * 2, 2.0)
+
+    def _execute(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[Any]]:
+        if self._connection is None:
+            self._connection = connect(self._dsn, "committer")
+        if not asks:
+            return self._complete(self._connection, completions), []
+        if not completions:
+            return [], self._claim(self._connection, asks).fetchall()
+        with self._connection.pipeline(), self._connection.transaction():
+            done = self._connection.execute(COMPLETE, self._completion_values(completions), prepare=True)
+            rows = self._claim(self._connection, asks)
+        return [Completed(*row[1:]) for row in done.fetchall()], rows.fetchall()
+
+    def _complete(self, connection: psycopg.Connection[TupleRow], completions: list[Completion]) -> list[Completed]:
+        rows = connection.execute(COMPLETE, self._completion_values(completions), prepare=True).fetchall()
+        return [Completed(*row[1:]) for row in rows]
+
+    def _claim(self, connection: psycopg.Connection[TupleRow], asks: list[Ask]) -> psycopg.Cursor[TupleRow]:
+        values = (
+            self._worker_id, [str(ask.job_id) for ask in asks], [ask.queue for ask in asks],
+            [ask.send for ask in asks], [str(ask.delivery.id) for ask in asks], [ask.sent_at for ask in asks],
+        )  # fmt: skip
+        return connection.execute(CLAIM, values, prepare=True)
+
+    def _completion_values(self, completions: list[Completion]) -> tuple[Any, ...]:
+        return (
+            self._worker_no, [str(c.claim.job_id) for c in completions], [c.claim.fence for c in completions],
+            [c.result for c in completions],
+        )  # fmt: skip

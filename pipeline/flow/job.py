@@ -1,0 +1,76 @@
+"""What a phase function gets: the job it works on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from pipeline.rules.errors import Cancelled, StaleClaim
+from pipeline.rules.phase import idempotency_key
+
+Read = Callable[[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+
+
+def _no_database(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    raise RuntimeError("this job has no database: pass read=… when you build a Job in a test")
+
+
+@dataclass
+class Job:
+    """One attempt at one phase. Build it yourself to test a handler without broker or database."""
+
+    body: dict[str, Any]
+    id: UUID = UUID(int=0)
+    workflow: str = "test"
+    phase: str = "test"
+    results: dict[str, Any] = field(default_factory=dict)
+    attempt: int = 1
+    fence: int = 1
+    trace_id: str = "0" * 31 + "1"
+    span_id: str = "0" * 15 + "1"
+    temp_root: Path = Path("/tmp/pipeline-jobs/test")
+    read_rows: Read = _no_database
+    report: Callable[[int, int], bool] = lambda done, total: True
+    lost: str | None = None
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at this phase; give it to outside systems so that they can spot a repeat."""
+        return idempotency_key(self.id, self.phase)
+
+    @property
+    def traceparent(self) -> str:
+        """The W3C header for outgoing calls."""
+        return f"00-{self.trace_id}-{self.span_id}-01"
+
+    @property
+    def tmp(self) -> Path:
+        """A folder of this attempt's own, removed when it ends, also after a kill."""
+        folder = self.temp_root / f"{self.id}-{self.fence}"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def read(self, statement: str, **parameters: Any) -> Sequence[Mapping[str, Any]]:
+        """Rows of a short query, in a transaction of its own."""
+        return self.read_rows(statement, parameters)
+
+    def progress(self, done: int, total: int) -> None:
+        """Show how far the phase is. Raises when the attempt has lost its job, so that long work stops early."""
+        self.check()
+        if not self.report(done, total):
+            raise StaleClaim(f"job {self.id}: fence {self.fence} is no longer held; the attempt stops here")
+
+    def check(self) -> None:
+        """Raise if the job was cancelled or taken over. Call it in long loops that cannot be interrupted."""
+        if self.lost == "cancelled":
+            raise Cancelled(f"job {self.id} was cancelled")
+        if self.lost is not None:
+            raise StaleClaim(f"job {self.id}: fence {self.fence} is no longer held ({self.lost})")
+
+    def clean_up(self) -> None:
+        """Remove the attempt's folder, if it made one."""
+        shutil.rmtree(self.temp_root / f"{self.id}-{self.fence}", ignore_errors=True)

@@ -1,0 +1,175 @@
+"""The relay: sends what waits, through the gate, with publisher confirms. One leader by advisory lock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import monotonic, sleep
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from db.engine import connect
+from pipeline.broker.outbound import Outbound, Outgoing
+from pipeline.flow.message import encode
+from pipeline.flow.waiter import Waiter
+from pipeline.observe import logs
+from pipeline.observe.counters import count
+
+log = logs.get("pipeline.relay")
+
+LEADER = 7302
+BATCH = 1000
+SECOND_LOOK = 2.0
+ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body, trace_id, span_id, sent_at
+    FROM pipeline_admit(%s, %s)"""
+# A leader that is frozen keeps its lock. Its heartbeat is stale then: end its session, the lock goes with it.
+DEPOSE = """SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+    JOIN workers w ON a.application_name = 'pipeline relay ' || w.no
+    WHERE l.locktype = 'advisory' AND l.classid = %s AND l.objsubid = 2 AND l.granted
+      AND w.heartbeat_at < now() - interval '60 seconds'"""
+
+
+class Relay:
+    """Woken by NOTIFY, by due times and by its backstop. Every process has one; the leader's works."""
+
+    def __init__(self, dsn: str, worker_no: int, outbound: Outbound, *, backstop: float, health_every: float,
+                 patience: float, check_health: Callable[[psycopg.Connection[TupleRow]], bool],
+                 check_broker: Callable[[psycopg.Connection[TupleRow]], bool]) -> None:  # fmt: skip
+        self._dsn = dsn
+        self._worker_no = worker_no
+        self._outbound = outbound
+        self._backstop = backstop
+        self._health_every = health_every
+        self._patience = patience
+        self._check_health = check_health
+        self._check_broker = check_broker
+        self._health_due = 0.0
+        self._second_look = float("inf")
+        self._reconnects = 0
+        self._waiter = Waiter()
+        self._stopping = False
+        self.leading = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pipeline-relay", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._waiter.wake()
+        self._thread.join(5)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            try:
+                with connect(self._dsn, f"relay {self._worker_no}") as connection:
+                    while not self._stopping and not self._become_leader(connection):
+                        pass
+                    self._lead(connection)
+            except psycopg.Error as error:
+                log.warning("the relay lost PostgreSQL; trying again", error=str(error).strip())
+                sleep(0.3)
+            finally:
+                self.leading.clear()
+
+    def _become_leader(self, connection: psycopg.Connection[TupleRow]) -> bool:
+        """Wait for the lock itself: the next leader takes over the moment the old one dies, without polling.
+
+        The wait is cut every half minute, because a waiting statement keeps PostgreSQL from vacuuming.
+        """
+        try:
+            connection.execute("SET lock_timeout = '30s'")
+            connection.execute("SELECT pg_advisory_lock(%s, 0)", (LEADER,))
+            connection.execute("SET lock_timeout = '10s'")
+        except psycopg.errors.LockNotAvailable:
+            connection.execute(DEPOSE, (LEADER,))
+            return False
+        return True
+
+    def _lead(self, connection: psycopg.Connection[TupleRow]) -> None:
+        connection.execute("LISTEN pipeline_relay")
+        self.leading.set()
+        log.info("this process leads the relay")
+        while not self._stopping:
+            if self._outbound.ready.is_set():
+                self._meet_broker(connection)
+                more = self._send(connection)
+            else:
+                more = False
+            self._health(connection)
+            if not more and not self._stopping:
+                self._rest(connection)
+
+    def _send(self, connection: psycopg.Connection[TupleRow]) -> bool:
+        """Admit a batch, publish it, wait once for all confirms. True if there may be more at once."""
+        rows = connection.execute(ADMIT, (self._worker_no, BATCH)).fetchall()
+        if not rows:
+            return False
+        failed = self._publish([_outgoing(row) for row in rows])
+        count("relay.sent", len(rows) - len(failed))
+        if failed:
+            log.warning("RabbitMQ did not confirm; sending again", messages=len(failed))
+            connection.execute("SELECT pipeline_unsend(%s::uuid[], %s::bigint[], 'unconfirmed')",
+                               ([str(m.job_id) for m in failed], [m.send for m in failed]))  # fmt: skip
+            sleep(0.2)
+        return len(rows) >= BATCH or bool(failed)
+
+    def _publish(self, messages: list[Outgoing]) -> list[Outgoing]:
+        confirmed = threading.Event()
+        result: list[Outgoing] = []
+
+        def done(failed: list[Outgoing]) -> None:
+            result.extend(failed)
+            confirmed.set()
+
+        self._outbound.publish(messages, done)
+        while not confirmed.wait(1.0):
+            if self._stopping:
+                return []
+        return result
+
+    def _meet_broker(self, connection: psycopg.Connection[TupleRow]) -> None:
+        """After a reconnect, ask at once what RabbitMQ still has."""
+        if self._outbound.reconnects != self._reconnects:
+            self._reconnects = self._outbound.reconnects
+            if self._check_broker(connection):
+                self._second_look = min(self._second_look, monotonic() + SECOND_LOOK)
+
+    def _health(self, connection: psycopg.Connection[TupleRow]) -> None:
+        now = monotonic()
+        if now < min(self._health_due, self._second_look):
+            return
+        if now >= self._health_due:
+            self._health_due = now + self._health_every
+        if now >= self._second_look:
+            self._second_look = float("inf")
+        if self._check_health(connection):
+            self._second_look = min(self._second_look, monotonic() + SECOND_LOOK)
+
+    def _rest(self, connection: psycopg.Connection[TupleRow]) -> None:
+        row = connection.execute("SELECT seconds, waiting FROM pipeline_next_due()").fetchone()
+        seconds, waiting = row if row else (None, False)
+        pauses = [self._backstop, min(self._health_due, self._second_look) - monotonic()]
+        if seconds is not None:
+            pauses.append(max(seconds, 0.0) + 0.001)
+        if waiting:
+            pauses.append(5.0)
+        if not self._outbound.ready.is_set():
+            pauses = [0.2]
+        self._waiter.wait(connection, min(pauses))
+        for notify in connection.notifies(timeout=0):
+            if notify.payload == "dead":
+                # Note it now, and act once the worker has been missing long enough.
+                self._health_due = monotonic()
+                self._second_look = monotonic() + self._patience + 0.1
+
+
+def _outgoing(row: Any) -> Outgoing:
+    job_id, queue, actor, send, attempt, max_attempts, priority, body, trace_id, span_id, sent_at = row
+    encoded = encode(
+        job_id=job_id, queue=queue, actor=actor, send=send, attempt=attempt, max_attempts=max_attempts,
+        sent_at=sent_at, body=body, trace_id=trace_id, span_id=span_id,
+    )  # fmt: skip
+    return Outgoing(queue, encoded, priority, job_id, send, sent_at)

@@ -1,0 +1,35 @@
+"""Dramatiq's Retries middleware, with PostgreSQL as the place where a retry waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dramatiq import Broker
+from dramatiq.broker import MessageProxy
+from dramatiq.middleware import Retries
+
+from pipeline.broker.delivery import Delivery
+from pipeline.flow import process
+from pipeline.flow.settle import DEAD_LETTERED, settle_error
+
+
+class PhaseRetries(Retries):
+    """Settles failed attempts: the phase raises, this classifies, computes the delay and makes the transition.
+
+    The message is acknowledged afterwards; one whose budget is used up goes through the dead-letter exchange.
+    """
+
+    def after_process_message(
+        self, broker: Broker, message: MessageProxy, *, result: Any = None, exception: BaseException | None = None
+    ) -> None:
+        if exception is None or not isinstance(message, Delivery) or not message.deferred:
+            return
+        worker = process.current()
+        if message.claim is None:
+            worker.log.error("no answer to a claim; the message goes back to its queue", error=str(exception))
+            worker.inbound.give_back(message)
+            return
+        # Still deferred: Dramatiq would swallow an exception raised here and acknowledge all the same.
+        if settle_error(worker, message.claim, exception) in DEAD_LETTERED:
+            message.fail()
+        message.deferred = False

@@ -1,0 +1,62 @@
+"""What happens to a message, from its arrival in a worker thread to the settlement of its job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pipeline.flow import process
+from pipeline.flow.claiming import claim_phase
+from pipeline.flow.isolate import run_isolated
+from pipeline.flow.job import Job
+from pipeline.flow.settle import settle
+from pipeline.flow.token import read_token
+from pipeline.observe.counters import count
+from pipeline.rules.envelope import InvalidEnvelope
+from pipeline.rules.outcome import Done, as_done
+from pipeline.rules.phase import PhaseSpec
+
+if TYPE_CHECKING:
+    from pipeline.flow.claim import Claim
+    from pipeline.flow.committer import Completed
+
+Work = Callable[[Job], object]
+
+
+def run_phase(spec: PhaseSpec, work: Work, message: tuple[object, ...]) -> None:
+    """Claim the message's job, do the work, settle. Errors go to the Retries middleware, which settles them."""
+    worker = process.current()
+    delivery = worker.delivery()
+    # From here on the message is acknowledged only for a reason: a settled job, or nothing to do.
+    delivery.deferred = True
+    if not worker.inbound.begin(delivery):
+        return
+    try:
+        token = read_token(spec, message)
+    except InvalidEnvelope as error:
+        count("refused.invalid_envelope")
+        worker.log.error("message refused", queue=spec.queue, reason=str(error))
+        delivery.fail()
+        return
+    claim = claim_phase(worker, spec, token, delivery)
+    if claim is None:
+        delivery.deferred = False
+        return
+    delivery.claim = claim
+    try:
+        done = attempt(worker, claim, work)
+    finally:
+        worker.presence.release(claim)
+    settle(worker, claim, done)
+
+
+def attempt(worker: process.WorkerProcess, claim: Claim, work: Work) -> Done | Completed:
+    """Run the work under the claim, in this thread or in a child process of its own."""
+    job = worker.job(claim)
+    claim.job = job
+    worker.presence.hold(claim)
+    try:
+        with claim:
+            return run_isolated(worker, claim) if claim.isolated else as_done(work(job))
+    finally:
+        job.clean_up()

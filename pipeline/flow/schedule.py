@@ -1,0 +1,65 @@
+"""The periodiq schedule. Every sweep is harmless when it runs twice or late: a lock lets one through at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dramatiq
+from periodiq import cron
+
+from db.engine import connect
+from pipeline import settings
+from pipeline.broker.topology import SWEEPS
+from pipeline.flow import sweeps
+from pipeline.flow.install import broker
+from pipeline.flow.ledger import Ledger
+from pipeline.observe import logs
+
+log = logs.get("pipeline.schedule")
+ONE_AT_A_TIME = 7303
+
+
+def _periodic(spec: str, number: int) -> Callable[[Callable[[sweeps.Connection], Any]], dramatiq.Actor[Any, Any]]:
+    def declare(sweep: Callable[[sweeps.Connection], Any]) -> dramatiq.Actor[Any, Any]:
+        def run() -> None:
+            with connect(settings.get().dsn, f"sweep {sweep.__name__}") as connection:
+                row = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", (ONE_AT_A_TIME, number)).fetchone()
+                if row is not None and row[0]:
+                    log.info("sweep", name=sweep.__name__, did=str(sweep(connection)))
+
+        return dramatiq.actor(
+            run, actor_name=f"pipeline.{sweep.__name__}", queue_name=SWEEPS, periodic=cron(spec), broker=broker()
+        )
+
+    return declare
+
+
+@_periodic("* * * * *", 1)
+def stale_recovery(connection: sweeps.Connection) -> int:
+    """Every minute: running jobs whose worker is dead or silent go back to waiting."""
+    return len(sweeps.reclaim(connection, settings.get().patience_seconds))
+
+
+@_periodic("*/5 * * * *", 2)
+def status_reset(connection: sweeps.Connection) -> int:
+    """Every five minutes: the same for phases with a longer patience of their own, such as OCR (ten minutes)."""
+    return len(sweeps.reclaim(connection, settings.get().patience_seconds))
+
+
+@_periodic("*/15 * * * *", 3)
+def lost_messages(connection: sweeps.Connection) -> bool:
+    """Every quarter of an hour: what RabbitMQ no longer has is sent again."""
+    from time import sleep
+
+    ledger = Ledger(settings.get())
+    if ledger.check(connection):
+        sleep(2)
+        ledger.check(connection)
+    return True
+
+
+@_periodic("17 * * * *", 4)
+def prune(connection: sweeps.Connection) -> int:
+    """Every hour: finished jobs beyond their keeping are deleted, in small batches."""
+    return sweeps.prune(connection, settings.get().keep_days)

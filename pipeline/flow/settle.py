@@ -1,0 +1,154 @@
+"""The end of an attempt. Every way out carries the fence; zero rows mean that the attempt lost its job."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+from time import sleep
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from pipeline.flow import database
+from pipeline.flow.claim import Claim, Interrupted
+from pipeline.flow.committer import Completed, Completion
+from pipeline.observe.counters import count
+from pipeline.rules.errors import (
+    Cancelled,
+    Crashed,
+    GiveUp,
+    Park,
+    Permanent,
+    StaleClaim,
+    classify,
+)
+from pipeline.rules.outcome import Done
+from pipeline.rules.phase import BODY_LIMIT
+
+if TYPE_CHECKING:
+    from pipeline.flow.process import WorkerProcess
+
+COMPLETE = text("""SELECT verdict, queue, actor, send, max_attempts, sent_at
+    FROM pipeline_complete(:worker, ARRAY[CAST(:id AS uuid)], ARRAY[CAST(:fence AS bigint)], ARRAY[CAST(:result AS jsonb)])""")
+OUTCOME = text("SELECT pipeline_outcome(:id, :fence)")
+DEAD_LETTERED = ("exhausted", "poisoned")
+
+
+def settle(worker: WorkerProcess, claim: Claim, done: Done | Completed) -> None:
+    """Success: with writes in one transaction of their own, without them in the process's next batch."""
+    if isinstance(done, Completed):
+        worker.hand_over(claim, done)
+        return
+    result = encode_result(claim, done)
+    if done.write is None:
+        worker.committer.complete(Completion(claim, result))
+        return
+    completed = complete_with_write(worker.no, claim, done.write, result)
+    worker.hand_over(claim, completed)
+
+
+def complete_with_write(worker_no: int, claim: Claim, write: Callable[[Connection], None], result: str | None) -> Completed:
+    """The phase's own writes, the fenced transition, the history and the hand-over: one commit, or nothing."""
+    try:
+        with database.engine().begin() as connection:
+            write(connection)
+            values = {"worker": worker_no, "id": claim.job_id, "fence": claim.fence, "result": result}
+            completed = Completed(*connection.execute(COMPLETE, values).one())
+            if completed.verdict == "lost":
+                raise StaleClaim(f"job {claim.job_id}: fence {claim.fence} is no longer held; its result was discarded")
+            return completed
+    except DBAPIError as error:
+        if error.connection_invalidated and _insist(lambda c: c.execute(OUTCOME, _key(claim)).scalar_one()) == "succeeded":
+            return Completed("repeated", None, None, None, None, None)
+        raise
+
+
+def encode_result(claim: Claim, done: Done) -> str | None:
+    """The phase's result as JSON, refused when it is too big to travel with the job."""
+    if done.result is None:
+        return None
+    encoded = orjson.dumps(dict(done.result), option=orjson.OPT_NON_STR_KEYS)
+    if len(encoded) > BODY_LIMIT:
+        raise Permanent(
+            f"phase {claim.spec.name} returned {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
+            "store the data in a table or a file and return a reference"
+        )
+    return encoded.decode()
+
+
+def settle_error(worker: WorkerProcess, claim: Claim, error: BaseException) -> str:
+    """Failure: classify, then make the fenced transition, however long PostgreSQL takes. Returns the verdict."""
+    function, values = _transition(claim, error)
+    if function is None:
+        count("discarded")
+        worker.log.warning("result discarded", job=str(claim.job_id), fence=claim.fence, reason=str(error))
+        return "lost"
+    statement = text(f"SELECT {function}")
+    verdict: str = _insist(lambda connection: connection.execute(statement, {**_key(claim), **values}).scalar_one())
+    count(f"{claim.spec.queue}.{verdict}")
+    worker.log.warning("attempt ended", job=str(claim.job_id), phase=claim.spec.queue, fence=claim.fence,
+                       verdict=verdict, error=describe(error))  # fmt: skip
+    return verdict
+
+
+def _transition(claim: Claim, error: BaseException) -> tuple[str | None, dict[str, Any]]:
+    if isinstance(error, Interrupted):
+        return _interrupted(claim)
+    if isinstance(error, Cancelled | StaleClaim):
+        return None, {}
+    if isinstance(error, Crashed):
+        return "pipeline_crash(:id, :fence, 'crashed', :error, true)", {"error": str(error)}
+    match classify(error, datetime.now(UTC)):
+        case Park(seconds, reason):
+            return _park("parked", reason, seconds, describe(error))
+        case GiveUp():
+            return "pipeline_fail(:id, :fence, :error)", {"error": describe(error)}
+        case _:
+            return _retry(claim, describe(error))
+
+
+def _interrupted(claim: Claim) -> tuple[str | None, dict[str, Any]]:
+    if claim.reason == "shutdown":
+        return _park("handed_back", "shutdown", 0.0, None)
+    if claim.reason == "time_limit":
+        return _retry(claim, f"the time limit of {claim.spec.time_limit:g} s was exceeded")
+    return None, {}
+
+
+def _retry(claim: Claim, error: str) -> tuple[str, dict[str, Any]]:
+    delay = claim.spec.backoff.delay(claim.attempts + 1, random.random())
+    return "pipeline_retry(:id, :fence, :error, :delay)", {"error": error, "delay": delay}
+
+
+def _park(outcome: str, reason: str, seconds: float, error: str | None) -> tuple[str, dict[str, Any]]:
+    values = {"outcome": outcome, "reason": reason, "delay": seconds, "error": error}
+    return "pipeline_park(:id, :fence, :outcome, :reason, :delay, :error)", values
+
+
+def describe(error: BaseException) -> str:
+    """One line for people: the kind of error, what it says, and where it was raised."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f" ({place.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{place.tb_lineno})" if place else ""
+    said = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
+    return f"{type(error).__name__}: {said}{where}"[:4000]
+
+
+def _key(claim: Claim) -> dict[str, Any]:
+    return {"id": claim.job_id, "fence": claim.fence}
+
+
+def _insist(work: Callable[[Connection], Any]) -> Any:
+    """Run a fenced, repeatable statement until PostgreSQL answers: an error must not be acknowledged unrecorded."""
+    delay = 0.1
+    while True:
+        try:
+            with database.engine().begin() as connection:
+                return work(connection)
+        except OperationalError:
+            sleep(delay)
+            delay = min(delay * 2, 5.0)

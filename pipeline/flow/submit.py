@@ -1,0 +1,124 @@
+"""Submitting and steering jobs, inside the caller's own transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+import psycopg
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from pipeline.flow import database
+from pipeline.rules.errors import BadInput
+from pipeline.rules.phase import BODY_LIMIT
+
+Caller = Session | Connection | None
+
+SUBMIT = text(
+    "SELECT pipeline_submit_many(:workflow, CAST(:bodies AS jsonb[]), :priority, CAST(:batch AS uuid), :trace,"
+    " CAST(:keys AS text[]), CAST(:due AS timestamptz))"
+)
+
+
+def submit(caller: Caller, workflow: str, body: Mapping[str, Any] | None = None, **options: Any) -> UUID:
+    """Submit one job. It exists once the caller's transaction commits; without a caller, at once.
+
+    Options: ``priority`` (0 … 9, 9 goes first), ``key`` (the same key gives the same job), ``batch``,
+    ``due`` (not before), ``traceparent`` (joins the caller's trace).
+    """
+    key = options.pop("key", None)
+    return submit_many(caller, workflow, [body or {}], keys=None if key is None else [key], **options)[0]
+
+
+def submit_many(
+    caller: Caller,
+    workflow: str,
+    bodies: Sequence[Mapping[str, Any]],
+    *,
+    priority: int = 0,
+    keys: Sequence[str] | None = None,
+    batch: UUID | None = None,
+    due: datetime | None = None,
+    traceparent: str | None = None,
+) -> list[UUID]:
+    """Submit any number of jobs in one round trip, in their order."""
+    if not bodies:
+        return []
+    values = {
+        "workflow": workflow, "bodies": [_encode(body, place) for place, body in enumerate(bodies, 1)],
+        "priority": priority, "batch": batch, "trace": traceparent,
+        "keys": None if keys is None else list(keys), "due": due,
+    }  # fmt: skip
+    with _speaking(), _connection(caller) as connection:
+        return list(connection.execute(SUBMIT, values).scalars())
+
+
+def cancel(caller: Caller, job_id: UUID, reason: str = "cancelled by request") -> bool:
+    """Cancel a job. True if this call did it, False if the job had ended or never was."""
+    return _call(caller, "pipeline_cancel(:id, :reason)", id=job_id, reason=reason)
+
+
+def retry(caller: Caller, job_id: UUID) -> bool:
+    """Start the phase of a failed job again, with fresh budgets. False if the job is not failed."""
+    return _call(caller, "pipeline_replay(:id)", id=job_id)
+
+
+def open_batch(caller: Caller, then: str | None = None, body: Mapping[str, Any] | None = None) -> UUID:
+    """Open a batch; when it is sealed and all its jobs are final, a job of the workflow ``then`` is submitted, once."""
+    found: UUID = _call(
+        caller, "pipeline_open_batch(:then, CAST(:body AS jsonb))", then=then, body=_encode(body or {}, 1)
+    )
+    return found
+
+
+def seal_batch(caller: Caller, batch: UUID) -> None:
+    """No more jobs will join the batch."""
+    _call(caller, "pipeline_seal_batch(:batch)", batch=batch)
+
+
+def _call(caller: Caller, function: str, **values: Any) -> Any:
+    with _speaking(), _connection(caller) as connection:
+        return connection.execute(text(f"SELECT {function}"), values).scalar()
+
+
+def _encode(body: Mapping[str, Any], place: int) -> str:
+    try:
+        encoded = orjson.dumps(dict(body), option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_UUID)
+    except TypeError as error:
+        raise BadInput(f"body {place} is not JSON: {error}; send references (strings, numbers, lists, objects)") from None
+    if len(encoded) > BODY_LIMIT:
+        raise BadInput(
+            f"body {place} has {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
+            "store the data elsewhere and send a reference to it (a path, a key, an id)"
+        )
+    return encoded.decode()
+
+
+@contextmanager
+def _connection(caller: Caller) -> Iterator[Connection]:
+    if caller is None:
+        with database.engine().begin() as connection:
+            yield connection
+    elif isinstance(caller, Session):
+        yield caller.connection()
+    else:
+        yield caller
+
+
+@contextmanager
+def _speaking() -> Iterator[None]:
+    """Turn the errors that our SQL functions raise on purpose into BadInput with their hint."""
+    try:
+        yield
+    except DBAPIError as error:
+        cause = error.orig
+        if isinstance(cause, psycopg.Error) and (cause.sqlstate or "").startswith("PL"):
+            hint = f": {cause.diag.message_hint}" if cause.diag.message_hint else ""
+            raise BadInput(f"{cause.diag.message_primary}{hint}") from None
+        raise

@@ -1,0 +1,81 @@
+"""The backstops: what redelivery, NOTIFY and confirms did not catch is found here and sent on its way again."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from pipeline.observe import logs
+from pipeline.observe.counters import count
+
+log = logs.get("pipeline.sweeps")
+
+Connection = psycopg.Connection[TupleRow]
+
+DEPTHS = """
+    SELECT ph.queue, count(o.job_id) FILTER (WHERE o.sent_at IS NOT NULL) AS queued,
+           count(o.job_id) FILTER (WHERE o.sent_at IS NULL) AS waiting
+    FROM phases ph LEFT JOIN outbox o ON o.phase_id = ph.id GROUP BY ph.id ORDER BY ph.id"""
+POOLS = "SELECT phase, state, count(*) FROM processors WHERE state <> 'idle' GROUP BY phase, state"
+
+
+@dataclass(frozen=True)
+class Reclaimed:
+    """A running job that lost its holder."""
+
+    job_id: Any
+    queue: str
+    send: int
+    worker: str
+    verdict: str
+
+
+def reclaim(connection: Connection, patience: float) -> list[Reclaimed]:
+    """Give jobs of dead and stale workers back; see the SQL function of the same name."""
+    rows = connection.execute(
+        "SELECT job_id, queue, send, worker, verdict FROM pipeline_reclaim(make_interval(secs => %s))", (patience,)
+    ).fetchall()
+    found = [Reclaimed(*row) for row in rows]
+    for one in found:
+        count(f"reclaimed.{one.verdict}")
+        log.warning("job reclaimed", job=str(one.job_id), queue=one.queue, worker=one.worker, verdict=one.verdict)
+    return found
+
+
+def prune(connection: Connection, keep_days: float, batch: int = 1000) -> int:
+    """Delete finished jobs and their history, in small batches, oldest first."""
+    total = 0
+    while True:
+        row = connection.execute(
+            "SELECT pipeline_prune(make_interval(secs => %s), %s)", (keep_days * 86400, batch)
+        ).fetchone()
+        deleted = row[0] if row else 0
+        total += deleted
+        if deleted < batch:
+            return total
+
+
+def report(connection: Connection) -> None:
+    """Queue statistics and pool states in the log."""
+    for queue, queued, waiting in connection.execute(DEPTHS).fetchall():
+        if queued or waiting:
+            log.info("queue", queue=queue, queued=queued, waiting=waiting)
+    for phase, state, n in connection.execute(POOLS).fetchall():
+        log.info("pool", phase=phase, state=state, processors=n)
+
+
+def remove_temp_folders(connection: Connection, root: Path, mine: Iterable[str]) -> None:
+    """Remove the folders that dead workers of this host left behind."""
+    keep = set(mine)
+    for folder in root.iterdir() if root.is_dir() else ():
+        if folder.name in keep:
+            continue
+        row = connection.execute("SELECT pipeline_alive(%s)", (folder.name,)).fetchone()
+        if row is not None and not row[0]:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""What the outside can see: logs, counters, metrics."""

@@ -1,0 +1,116 @@
+"""What an exception means for a job: try again, give up, or wait at no cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+TRANSIENT_HTTP = frozenset({408, 425, 429})
+
+
+class PipelineError(Exception):
+    """Base of every error this project raises on purpose."""
+
+
+class Transient(PipelineError):
+    """Raise it when trying again later may help. Costs one execution of the phase's budget."""
+
+
+class Permanent(PipelineError):
+    """Raise it when no retry can help (bad input, not found). The job fails at once."""
+
+
+class Wait(PipelineError):
+    """Raise it when the job must wait for something outside. Costs no budget.
+
+    ``seconds`` is how long; ``reason`` is one word for the timeline (rate_limit, breaker, …).
+    """
+
+    def __init__(self, seconds: float, reason: str = "parked", detail: str = "") -> None:
+        super().__init__(detail or f"waits {seconds:.1f} s: {reason}")
+        self.seconds = max(0.0, float(seconds))
+        self.reason = reason
+
+
+class Cancelled(PipelineError):
+    """The job was cancelled while this attempt ran; nothing of it is kept."""
+
+
+class StaleClaim(PipelineError):
+    """The attempt lost its job to another holder; nothing of it is kept."""
+
+
+class Crashed(PipelineError):
+    """The isolated child process of a phase died. Costs one crash of the budget."""
+
+
+class BadInput(PipelineError, ValueError):
+    """A caller asked for something impossible; the message says what to do instead."""
+
+
+@dataclass(frozen=True)
+class Retry:
+    """Try again after the phase's backoff."""
+
+
+@dataclass(frozen=True)
+class GiveUp:
+    """Fail now; no retry can help."""
+
+
+@dataclass(frozen=True)
+class Park:
+    """Wait at no cost."""
+
+    seconds: float
+    reason: str
+
+
+Verdict = Retry | GiveUp | Park
+
+
+def classify(error: BaseException, now: datetime) -> Verdict:
+    """Decide what ``error`` means. Unknown exceptions count as transient."""
+    if isinstance(error, Wait):
+        return Park(error.seconds, error.reason)
+    if isinstance(error, Permanent):
+        return GiveUp()
+    if isinstance(error, Transient):
+        return Retry()
+    if getattr(error, "connection_invalidated", False):
+        return Park(1.0, "connection_lost")
+    status = _http_status(error)
+    if status is None:
+        return Retry()
+    if status in TRANSIENT_HTTP or status >= 500:
+        wait = retry_after(_header(error, "retry-after"), now)
+        return Retry() if wait is None else Park(wait, "retry_after")
+    return GiveUp() if 400 <= status < 500 else Retry()
+
+
+def retry_after(value: str | None, now: datetime, cap: float = 3600.0) -> float | None:
+    """Seconds asked for by a Retry-After header (a number or a date), at most ``cap``."""
+    if not value:
+        return None
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return min(float(value[:9]), cap)
+    try:
+        moment = parsedate_to_datetime(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return min(max((moment - now).total_seconds(), 0.0), cap)
+
+
+def _http_status(error: BaseException) -> int | None:
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def _header(error: BaseException, name: str) -> str | None:
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    value = headers.get(name) if hasattr(headers, "get") else None
+    return value if isinstance(value, str) else None

@@ -1,0 +1,113 @@
+"""The only reader of the environment. Wrong values are named at start, all at once."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from pipeline import services
+from pipeline.rules.errors import BadInput
+
+FOLDER = Path(".pipeline")
+
+
+def _named(name: str, **limits: Any) -> Any:
+    return Field(validation_alias=AliasChoices(name), **limits)
+
+
+class Settings(BaseSettings):
+    """Every number can be set; times are in seconds."""
+
+    model_config = SettingsConfigDict(env_prefix="PIPELINE_", frozen=True, extra="ignore")
+
+    database_url: SecretStr = _named("DATABASE_URL")
+    rabbitmq_url: SecretStr = _named("RABBITMQ_URL")
+    rabbitmq_management_url: SecretStr | None = _named("RABBITMQ_MANAGEMENT_URL", default=None)
+    worker_id: str | None = _named("WORKER_ID", default=None, max_length=60, pattern=r"^[A-Za-z0-9._-]+$")
+    stale_seconds: float = _named("JOB_LOCK_TIMEOUT_SECONDS", default=300.0, gt=0)
+    ocr_workers: int = _named("OCR_WORKER_COUNT", default=2, ge=1)
+
+    workflows: Annotated[tuple[str, ...], NoDecode] = ()
+    queue_type: Literal["classic", "quorum"] = "classic"
+    heartbeat_seconds: float = Field(default=20.0, gt=0)
+    health_seconds: float = Field(default=30.0, gt=0)
+    patience_seconds: float = Field(default=5.0, gt=0)
+    sweep_seconds: float = Field(default=900.0, gt=0)
+    backstop_seconds: float = Field(default=30.0, ge=5)
+    shutdown_grace_seconds: float = Field(default=20.0, ge=0)
+    keep_days: float = Field(default=30.0, gt=0)
+    temp_folder: Path = Path(gettempdir()) / "pipeline-jobs"
+    log_format: Literal["console", "json"] = "console"
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+
+    @field_validator("workflows", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("database_url")
+    @classmethod
+    def _postgres(cls, value: SecretStr) -> SecretStr:
+        if not value.get_secret_value().startswith(("postgresql://", "postgresql+psycopg://", "postgres://")):
+            raise ValueError("must look like postgresql://user:password@host:5432/database")
+        return value
+
+    @field_validator("rabbitmq_url")
+    @classmethod
+    def _amqp(cls, value: SecretStr) -> SecretStr:
+        if not all(part.startswith(("amqp://", "amqps://")) for part in value.get_secret_value().split(";")):
+            raise ValueError("must look like amqp://user:password@host:5672/vhost")
+        return value
+
+    @property
+    def dsn(self) -> str:
+        """The database's address as psycopg takes it."""
+        scheme, rest = self.database_url.get_secret_value().split("://", 1)
+        return f"{scheme.split('+')[0]}://{rest}"
+
+    @property
+    def sqlalchemy_url(self) -> str:
+        """The database's address as SQLAlchemy takes it."""
+        return "postgresql+psycopg://" + self.dsn.split("://", 1)[1]
+
+
+def load(**overrides: Any) -> Settings:
+    """Read the environment; private servers that run in this folder fill in for missing addresses."""
+    try:
+        return Settings(**{**_private(), **overrides})
+    except ValidationError as error:
+        raise BadInput(_explain(error)) from None
+
+
+@lru_cache(maxsize=1)
+def get() -> Settings:
+    """The settings of this process, read once."""
+    return load()
+
+
+def _private() -> dict[str, str]:
+    import os
+
+    if "DATABASE_URL" in os.environ and "RABBITMQ_URL" in os.environ:
+        return {}
+    servers = services.running(FOLDER)
+    found = services.environment(servers) if servers else {}
+    return {name: value for name, value in found.items() if name not in os.environ}
+
+
+def _explain(error: ValidationError) -> str:
+    lines = [_line(item) for item in error.errors(include_url=False, include_input=False)]
+    return "settings are wrong or missing:\n" + "\n".join(lines)
+
+
+def _line(item: Any) -> str:
+    name = str(item["loc"][0])
+    known = name if name.isupper() else f"PIPELINE_{name.upper()}"
+    if item["type"] == "missing":
+        return f'  {known} is not set: run "pipeline services start" for private servers, or export it'
+    return f"  {known}: {item['msg'].removeprefix('Value error, ')}"
