@@ -18,6 +18,11 @@ def engine(url: str, *, size: int = 5) -> Engine:
     )  # fmt: skip
 
 
+# The engine's statements are fixed and always meant for an index: plan them once, and never from the statistics
+# of a table that happened to be empty when the session began.
+PLANS = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off"
+
+
 def connect(dsn: str, name: str) -> psycopg.Connection[TupleRow]:
     """One connection outside of any pool, committing each statement by itself."""
-    return psycopg.connect(dsn, autocommit=True, application_name=f"pipeline {name}", **KEEPALIVE)  # type: ignore[arg-type]
+    return psycopg.connect(dsn, autocommit=True, application_name=f"pipeline {name}", options=PLANS, **KEEPALIVE)  # type: ignore[arg-type]

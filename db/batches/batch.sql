@@ -38,7 +38,8 @@ CREATE OR REPLACE FUNCTION pipeline_count_children(p_jobs uuid[]) RETURNS void L
 DECLARE
     v_batch uuid;
 BEGIN
-    IF NOT EXISTS (SELECT 1 FROM jobs WHERE id = ANY (p_jobs) AND batch_id IS NOT NULL) THEN
+    -- OFFSET 0 keeps the planner at the primary key: most jobs are nobody's children.
+    IF NOT EXISTS (SELECT 1 FROM (SELECT batch_id FROM jobs WHERE id = ANY (p_jobs) OFFSET 0) c WHERE batch_id IS NOT NULL) THEN
         RETURN;
     END IF;
     FOR v_batch IN

@@ -1,14 +1,12 @@
--- Wake the relay if one of these queues has jobs waiting at the gate and room for them. A queue without
--- a pool is refilled when half of it is free, so that a busy system does not notify at every claim.
+-- Wake the relay if one of these queues has a pool, jobs waiting at the gate and a free processor. (A queue
+-- without a pool is refilled by the relay at its own pace: notifying at every claim would cost more.)
 CREATE OR REPLACE FUNCTION pipeline_nudge(p_queues text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_phase phases;
 BEGIN
-    FOR v_phase IN
-        SELECT * FROM phases ph WHERE ph.queue = ANY (p_queues) AND EXISTS (
-            SELECT 1 FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL)
-    LOOP
-        IF pipeline_room(v_phase) >= (CASE WHEN v_phase.pool IS NULL THEN greatest(1, v_phase.queue_limit / 2) ELSE 1 END)
+    FOR v_phase IN SELECT * FROM phases ph WHERE ph.queue = ANY (p_queues) AND ph.pool IS NOT NULL LOOP
+        IF EXISTS (SELECT 1 FROM outbox o WHERE o.phase_id = v_phase.id AND o.sent_at IS NULL AND o.due_at IS NULL)
+           AND pipeline_room(v_phase) > 0
         THEN
             PERFORM pg_notify('pipeline_relay', '');
             RETURN;

@@ -1,8 +1,10 @@
 -- The phase succeeded: hand over to the next one, or succeed. History, next send and transition are one
 -- statement; each row needs its fence. A hand-over whose gate is open leaves already marked as sent by this
--- worker, which publishes it after the commit. Verdicts: 'done', 'handed_over', 'lost', or 'repeated' when
--- this very attempt had committed before.
-CREATE OR REPLACE FUNCTION pipeline_complete(p_worker integer, p_ids uuid[], p_fences bigint[], p_results jsonb[])
+-- worker, which publishes it after the commit. For a next phase without a pool the worker may hold a grant
+-- (p_granted, see pipeline_grants), which spares counting at every hand-over. Verdicts: 'done', 'handed_over',
+-- 'lost', or 'repeated' when this very attempt had committed before.
+CREATE OR REPLACE FUNCTION pipeline_complete(p_worker integer, p_ids uuid[], p_fences bigint[], p_results jsonb[],
+                                             p_granted boolean[] DEFAULT NULL)
 RETURNS TABLE (place integer, verdict text, queue text, actor text, send bigint, max_attempts integer, sent_at timestamptz)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -11,24 +13,26 @@ DECLARE
 BEGIN
     RETURN QUERY
     WITH ask AS (
-        SELECT a.place::integer AS place, a.id, a.fence, a.result
-        FROM unnest(p_ids, p_fences, p_results) WITH ORDINALITY AS a(id, fence, result, place)
+        SELECT a.place::integer AS place, a.id, a.fence, a.result, a.granted
+        FROM unnest(p_ids, p_fences, p_results, p_granted) WITH ORDINALITY AS a(id, fence, result, granted, place)
     ), held AS MATERIALIZED (
-        SELECT j.* FROM jobs j JOIN ask ON ask.id = j.id AND ask.fence = j.fence
-        WHERE j.status = 'running' ORDER BY j.id FOR UPDATE OF j
+        -- By id alone: with the status in it, the planner may walk the index of all running jobs instead.
+        SELECT j.* FROM jobs j WHERE j.id = ANY (p_ids) ORDER BY j.id FOR UPDATE
     ), route AS MATERIALIZED (
         SELECT ask.place, ask.id, ask.result, h.*, nx.id AS next_id, nx.phase AS next_phase, nx.queue AS next_queue,
                nx.actor AS next_actor, nx.max_attempts AS next_max,
+               ask.granted AND nx.pool IS NULL AND nx.throttle_count IS NULL AS granted,
                row_number() OVER (PARTITION BY nx.id ORDER BY ask.place) AS turn
         FROM ask JOIN (SELECT id AS job_id, fence AS held_fence, attempts, ready_at, next_retry_at, sent_at AS was_sent,
-                              locked_at, phase, locked_by, wait_reason, workflow, priority FROM held) h ON h.job_id = ask.id
+                              locked_at, phase, locked_by, wait_reason, workflow, priority
+                       FROM held WHERE status = 'running') h ON h.job_id = ask.id AND h.held_fence = ask.fence
              JOIN phases ph ON ph.workflow = h.workflow AND ph.phase = h.phase
              LEFT JOIN phases nx ON nx.id = ph.next_id
     ), gate AS MATERIALIZED (
         SELECT nx.id, CASE WHEN nx.throttle_count IS NOT NULL OR EXISTS (
                    SELECT 1 FROM outbox o WHERE o.phase_id = nx.id AND o.sent_at IS NULL AND o.due_at IS NULL)
                THEN 0 ELSE pipeline_room(nx) END AS room
-        FROM phases nx WHERE nx.id IN (SELECT next_id FROM route)
+        FROM phases nx WHERE nx.id IN (SELECT next_id FROM route WHERE granted IS NOT TRUE)
     ), moved AS (
         UPDATE jobs j
         SET status = CASE WHEN r.next_id IS NULL THEN 'succeeded' ELSE 'pending' END,
@@ -51,9 +55,9 @@ BEGIN
         FROM route r
     ), handed AS (
         INSERT INTO outbox (job_id, phase_id, priority, sent_at, sent_by)
-        SELECT r.id, r.next_id, r.priority, CASE WHEN r.turn <= g.room THEN now() END,
-               CASE WHEN r.turn <= g.room THEN p_worker END
-        FROM route r JOIN gate g ON g.id = r.next_id ORDER BY r.place
+        SELECT r.id, r.next_id, r.priority, CASE WHEN r.granted OR r.turn <= g.room THEN now() END,
+               CASE WHEN r.granted OR r.turn <= g.room THEN p_worker END
+        FROM route r LEFT JOIN gate g ON g.id = r.next_id WHERE r.next_id IS NOT NULL ORDER BY r.place
         RETURNING job_id, sent_at
     )
     SELECT ask.place,
@@ -66,8 +70,10 @@ BEGIN
          LEFT JOIN handed h ON h.job_id = ask.id AND m.id IS NOT NULL
     ORDER BY ask.place;
     PERFORM pipeline_count_children(p_ids);
-    -- A place in the phase that was left, and jobs that now wait before the next one, may need the relay.
+    -- A processor that is free now, and jobs that wait before a phase with a pool, may need the relay.
     SELECT array_agg(ph.queue) INTO v_queues FROM phases ph
-    WHERE ph.workflow IN (SELECT j.workflow FROM jobs j WHERE j.id = ANY (p_ids));
-    PERFORM pipeline_nudge(v_queues);
+    WHERE ph.pool IS NOT NULL AND ph.workflow IN (SELECT j.workflow FROM jobs j WHERE j.id = ANY (p_ids));
+    IF v_queues IS NOT NULL THEN
+        PERFORM pipeline_nudge(v_queues);
+    END IF;
 END $$;

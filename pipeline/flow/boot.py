@@ -10,7 +10,7 @@ from dramatiq.middleware import Middleware
 from pipeline import settings
 from pipeline.broker import broker as brokers
 from pipeline.broker.delivery import Delivery
-from pipeline.flow import caretaker, process
+from pipeline.flow import caretaker, process, signals
 from pipeline.flow.process import WorkerProcess
 from pipeline.flow.saturation import Saturation
 from pipeline.observe import logs
@@ -30,6 +30,7 @@ class Engine(Middleware):
     def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
         config = settings.get()
         logs.configure(config.log_format, config.log_level)
+        signals.survive_group_signals()
         ours = brokers.current()
         inbound, outbound = ours.open()
         # A message that waits in this process cannot be taken by a free thread elsewhere.

@@ -20,12 +20,13 @@ from psycopg.rows import TupleRow
 from db.engine import connect
 from pipeline.broker.delivery import Delivery
 from pipeline.flow.claim import Claim
+from pipeline.flow.grants import Grants
 from pipeline.observe import logs
 
 log = logs.get("pipeline.committer")
 
 COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at
-    FROM pipeline_complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[])"""
+    FROM pipeline_complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[])"""
 CLAIM = """SELECT place, verdict, fence, attempts, max_attempts, crashes, isolated, priority, holder, body, result,
     trace_id, span_id
     FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::uuid[], %s::timestamptz[])"""
@@ -95,6 +96,7 @@ class Committer:
         self._changed = threading.Condition()
         self._busy = False
         self._stopping = False
+        self._grants = Grants()
         self._connection: psycopg.Connection[TupleRow] | None = None
         self._thread = threading.Thread(target=self._run, name="pipeline-committer", daemon=True)
 
@@ -180,6 +182,8 @@ class Committer:
     def _execute(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[Any]]:
         if self._connection is None:
             self._connection = connect(self._dsn, "committer")
+        if completions:
+            self._grants.refresh(self._connection)
         if not asks:
             return self._complete(self._connection, completions), []
         if not completions:
@@ -203,5 +207,5 @@ class Committer:
     def _completion_values(self, completions: list[Completion]) -> tuple[Any, ...]:
         return (
             self._worker_no, [str(c.claim.job_id) for c in completions], [c.claim.fence for c in completions],
-            [c.result for c in completions],
+            [c.result for c in completions], self._grants.spend(c.claim.spec.queue for c in completions),
         )  # fmt: skip

@@ -22,6 +22,7 @@ log = logs.get("pipeline.relay")
 LEADER = 7302
 BATCH = 1000
 SECOND_LOOK = 2.0
+FASTEST_REFILL, SLOWEST_REFILL = 0.1, 5.0
 ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body, trace_id, span_id, sent_at
     FROM pipeline_admit(%s, %s)"""
 # A leader that is frozen keeps its lock. Its heartbeat is stale then: end its session, the lock goes with it.
@@ -48,6 +49,8 @@ class Relay:
         self._health_due = 0.0
         self._second_look = float("inf")
         self._reconnects = 0
+        self._refill = FASTEST_REFILL
+        self._moved = False
         self._waiter = Waiter()
         self._stopping = False
         self.leading = threading.Event()
@@ -107,6 +110,7 @@ class Relay:
         rows = connection.execute(ADMIT, (self._worker_no, BATCH)).fetchall()
         if not rows:
             return False
+        self._moved = True
         failed = self._publish([_outgoing(row) for row in rows])
         count("relay.sent", len(rows) - len(failed))
         if failed:
@@ -154,8 +158,7 @@ class Relay:
         pauses = [self._backstop, min(self._health_due, self._second_look) - monotonic()]
         if seconds is not None:
             pauses.append(max(seconds, 0.0) + 0.001)
-        if waiting:
-            pauses.append(5.0)
+        pauses.append(self._refill_pause(waiting))
         if not self._outbound.ready.is_set():
             pauses = [0.2]
         self._waiter.wait(connection, min(pauses))
@@ -164,6 +167,15 @@ class Relay:
                 # Note it now, and act once the worker has been missing long enough.
                 self._health_due = monotonic()
                 self._second_look = monotonic() + self._patience + 0.1
+
+
+    def _refill_pause(self, waiting: bool) -> float:
+        """While jobs wait at a full queue, look often as long as that moves something, then ever less often."""
+        if not waiting:
+            return self._backstop
+        self._refill = FASTEST_REFILL if self._moved else min(self._refill * 2, SLOWEST_REFILL)
+        self._moved = False
+        return self._refill
 
 
 def _outgoing(row: Any) -> Outgoing:

@@ -1,0 +1,1 @@
+"""Doors for people: command line, HTTP, dashboard."""

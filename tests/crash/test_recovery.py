@@ -1,0 +1,114 @@
+"""Real kills of real worker processes."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pipeline import submit, submit_many
+from pipeline.front.supervise import Program, Supervisor
+from tests.place import Place
+
+
+def test_a_killed_workers_job_runs_elsewhere_within_two_seconds(place: Place) -> None:
+    """G7: redelivery and the dropped advisory lock hand the job over at once; no timeout is involved."""
+    place.worker(threads=1)
+    job = submit(None, "single", {"do": "sleep", "seconds": 1.5})
+    place.running(job)
+    victim = place.holder(job)
+    place.worker(threads=2)
+    os.kill(victim, signal.SIGKILL)
+    started = time.monotonic()
+    place.until(lambda: place.job(job)["fence"] == 2, 10, "the takeover")
+    took = time.monotonic() - started
+    print(f"recovery after kill -9: {took:.3f} s")
+    [row] = place.finished(job)
+    assert took < 2
+    assert (row["status"], row["attempts"], row["crashes"]) == ("succeeded", 0, 1)
+    assert [a["outcome"] for a in place.attempts(job)] == ["crashed", "succeeded"]
+    assert place.count("SELECT count(*) FROM ledger") == 1
+
+
+def test_a_frozen_workers_late_completion_changes_nothing(place: Place) -> None:
+    """G2: SIGSTOP past the lease, SIGCONT: the old fence writes nothing."""
+    place.db.execute("UPDATE phases SET stale_after = '2 seconds'")
+    place.worker(threads=1)
+    job = submit(None, "single", {"do": "sleep", "seconds": 1.0})
+    place.running(job)
+    victim = place.holder(job)
+    os.kill(victim, signal.SIGSTOP)
+    # The frozen one leads the relay too: without it nobody would look. The second worker must depose it.
+    place.worker(threads=1)
+    place.db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'pipeline relay%'")
+    [row] = place.finished(job, timeout=40)
+    before = place.attempts(job)
+    os.kill(victim, signal.SIGCONT)
+    place.until(lambda: place.count("SELECT (counters->>'discarded')::int FROM workers WHERE pid = %s", victim), 20, "the late result")
+    assert place.job(job)["fence"] == row["fence"] == 2
+    assert place.attempts(job) == before
+    assert place.count("SELECT count(*) FROM ledger WHERE fence = 1") == 0
+    assert place.count("SELECT count(*) FROM ledger") == 1
+
+
+def test_a_worker_that_only_loses_rabbitmq_keeps_its_job(place: Place) -> None:
+    """No second run, no budget spent: the redelivered message meets a living holder and is acknowledged."""
+    place.worker(threads=2)
+    place.worker(threads=2)
+    job = submit(None, "single", {"do": "sleep", "seconds": 3})
+    place.running(job)
+    assert place.until(lambda: place.servers.rabbitmq.close_connections(place.name), 10, "connections to close")
+    [row] = place.finished(job)
+    assert (row["status"], row["fence"], row["attempts"], row["crashes"]) == ("succeeded", 1, 0, 0)
+    assert len(place.executions()) == 1
+    place.until(lambda: place.counter("refused.already_running") == 1, 10, "the duplicate to be counted")
+
+
+@pytest.mark.timeout(400)
+def test_a_thousand_jobs_survive_twenty_kills_of_workers(place: Place) -> None:
+    """G1, G3, G6: all succeed, each phase's effect exists once, no error budget spent, nothing poisoned."""
+    python = [sys.executable, "-m", "dramatiq", "pipeline.actors", "--processes", "1", "--threads", "4"]
+    supervisor = Supervisor(
+        [Program(f"worker-{n}", python, place.environment(), grace=1) for n in range(3)], say=lambda text: None
+    )
+    jobs = submit_many(None, "triple", [{"seconds": 0.02, "n": n} for n in range(1000)])
+    supervisor.start()
+    try:
+        chance, kills, leaders = random.Random(7), 0, 0
+        while kills < 22 or place.count("SELECT count(*) FROM jobs WHERE completed_at IS NULL") > 0:
+            place.until(lambda: len(place.pids()) >= 2, 30, "workers to be back")
+            if kills < 22:
+                leader = place.row("""SELECT w.pid FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+                    JOIN workers w ON a.application_name = 'pipeline relay ' || w.no
+                    WHERE l.classid = 7302 AND l.granted AND l.locktype = 'advisory'""")
+                victim = leader["pid"] if leader and kills % 5 == 4 else chance.choice(place.pids())
+                leaders += bool(leader and victim == leader["pid"])
+                os.kill(victim, signal.SIGKILL)
+                kills += 1
+            time.sleep(chance.uniform(0.1, 0.8))
+        rows = place.finished(*jobs, timeout=120)
+    finally:
+        supervisor.stop()
+    taken = place.count("SELECT count(*) FROM attempts WHERE outcome = 'crashed'")
+    print(f"{kills} workers killed, {leaders} of them led the relay; {taken} attempts were cut off and done again")
+    assert {row["status"] for row in rows} == {"succeeded"}
+    assert place.count("SELECT count(*) FROM ledger") == 3000
+    assert place.count("SELECT count(DISTINCT (job_id, phase)) FROM ledger") == 3000
+    assert place.count("SELECT count(*) FROM attempts WHERE outcome NOT IN ('succeeded', 'crashed')") == 0
+    assert kills >= 20 and leaders >= 2
+    assert place.count("SELECT count(*) FROM outbox") == 0
+
+
+def test_the_workers_of_a_killed_master_stop_by_themselves(place: Place) -> None:
+    """No orphan goes on working when Dramatiq's master process dies."""
+    master = place.worker(threads=1)
+    [pid] = place.pids()
+    master.send_signal(signal.SIGKILL)
+    master.wait()
+    place.until(lambda: place.pids() == [], 15, "the orphan to stop")
+    assert subprocess.run(["kill", "-0", str(pid)], check=False, capture_output=True).returncode != 0

@@ -1,0 +1,185 @@
+"""Where a test happens: its database, its vhost, its worker processes, and ways to wait for what it expects."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import dict_row
+
+from pipeline.services import Servers, environment
+
+ROOT = Path(__file__).parent.parent
+
+
+class Place:
+    """Everything of one test. ``close`` leaves no process behind."""
+
+    def __init__(self, servers: Servers, name: str, folder: Path) -> None:
+        self.servers = servers
+        self.name = name
+        self.folder = folder
+        self.record_path = folder / "executions"
+        self._workers: list[subprocess.Popen[bytes]] = []
+        self._logs: list[Path] = []
+        self.database_url = servers.postgres.url(name)
+        self._db: psycopg.Connection[Any] | None = None
+
+    @property
+    def db(self) -> psycopg.Connection[Any]:
+        """A connection of the test's own; it comes back after a restart of PostgreSQL."""
+        if self._db is None or self._db.closed or self._db.broken:
+            self._db = psycopg.connect(self.database_url, autocommit=True, row_factory=dict_row)
+        return self._db
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "DATABASE_URL": self.database_url,
+            "RABBITMQ_URL": self.servers.rabbitmq.url(self.name),
+            "RABBITMQ_MANAGEMENT_URL": environment(self.servers)["RABBITMQ_MANAGEMENT_URL"],
+            "PIPELINE_WORKFLOWS": "tests.workflows",
+            "PIPELINE_TEMP_FOLDER": str(self.folder / "temp"),
+            "PIPELINE_PATIENCE_SECONDS": "1",
+            "PIPELINE_HEALTH_SECONDS": "3",
+            "PIPELINE_HEARTBEAT_SECONDS": "1",
+            "TEST_RECORD": str(self.record_path),
+            "PYTHONPATH": str(ROOT),
+        }
+
+    # ---- workers
+
+    def worker(self, *, threads: int = 4, processes: int = 1, wait: bool = True, **extra: str) -> subprocess.Popen[bytes]:
+        """Start ``dramatiq pipeline.actors`` for real, and wait until its processes have signed on."""
+        before = self.count("SELECT count(*) FROM workers")
+        log = self.folder / f"worker-{len(self._workers)}.log"
+        command = [sys.executable, "-m", "dramatiq", "pipeline.actors", "--processes", str(processes), "--threads", str(threads)]
+        process = subprocess.Popen(
+            command, cwd=ROOT, env={**os.environ, **self.environment(), **extra},
+            stdout=log.open("wb"), stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        self._workers.append(process)
+        self._logs.append(log)
+        if wait:
+            self.until(lambda: self.count("SELECT count(*) FROM workers") >= before + processes, 30, "workers to sign on")
+        return process
+
+    def pids(self) -> list[int]:
+        """The living worker processes, newest last."""
+        return [row["pid"] for row in self.rows("SELECT pid FROM workers WHERE stopped_at IS NULL ORDER BY no") if _lives(row["pid"])]
+
+    def holder(self, job_id: UUID) -> int:
+        """The pid of the worker that holds the job."""
+        row = self.row("SELECT w.pid FROM jobs j JOIN workers w ON w.id = j.locked_by WHERE j.id = %s", job_id)
+        assert row is not None
+        return int(row["pid"])
+
+    def logs(self) -> str:
+        return "\n".join(path.read_text(errors="replace") for path in self._logs)
+
+    def close(self) -> None:
+        for process in self._workers:
+            _kill_group(process.pid)
+            process.wait()
+        for pid in self.pids() if self._db is not None and not self._db.closed else []:
+            _kill(pid)
+        if self._db is not None:
+            self._db.close()
+        from pipeline.flow import database
+
+        database._engine.cache_clear()
+
+    # ---- looking
+
+    def rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
+        return self.db.execute(statement, values).fetchall()
+
+    def row(self, statement: str, *values: Any) -> dict[str, Any] | None:
+        found = self.rows(statement, *values)
+        return found[0] if found else None
+
+    def count(self, statement: str, *values: Any) -> int:
+        row = self.row(statement, *values)
+        return int(next(iter(row.values())) or 0) if row else 0
+
+    def job(self, job_id: UUID) -> dict[str, Any]:
+        row = self.row("SELECT * FROM jobs WHERE id = %s", job_id)
+        assert row is not None, f"no job {job_id}"
+        return row
+
+    def executions(self) -> list[tuple[str, str, int, int]]:
+        """(job, phase, fence, pid) of every time a phase function was entered."""
+        if not self.record_path.exists():
+            return []
+        lines = [line.split() for line in self.record_path.read_text().splitlines()]
+        return [(job, phase, int(fence), int(pid)) for job, phase, fence, pid, _ in lines]
+
+    def attempts(self, job_id: UUID) -> list[dict[str, Any]]:
+        return self.rows("SELECT * FROM attempts WHERE job_id = %s ORDER BY fence", job_id)
+
+    def counter(self, name: str) -> int:
+        """A counter summed over all workers, as their heartbeats brought it."""
+        return self.count("SELECT sum((counters->>%s)::int) FROM workers", name)
+
+    # ---- waiting
+
+    def until(self, condition: Callable[[], Any], timeout: float = 20.0, what: str = "it") -> Any:
+        """Wait for an event with a deadline."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                found = condition()
+            except psycopg.OperationalError:
+                found = None
+            if found:
+                return found
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited {timeout} s for {what}\n{self.logs()[-6000:]}")
+            time.sleep(0.02)
+
+    def finished(self, *jobs: UUID, timeout: float = 30.0) -> list[dict[str, Any]]:
+        """Wait until the jobs are final, and return their rows in the order asked for."""
+
+        def all_final() -> bool:
+            final = self.count("SELECT count(*) FROM jobs WHERE id = ANY (%s) AND completed_at IS NOT NULL", list(jobs))
+            return final == len(jobs)
+
+        self.until(all_final, timeout, f"{len(jobs)} jobs to end; now {self.statuses()}")
+        return [self.job(job) for job in jobs]
+
+    def running(self, job: UUID, timeout: float = 20.0) -> None:
+        self.until(lambda: self.job(job)["status"] == "running", timeout, f"job {job} to run")
+
+    def statuses(self) -> dict[str, int]:
+        return {f"{r['phase']}/{r['status']}": r["n"] for r in self.rows(
+            "SELECT phase, status, count(*) AS n FROM jobs GROUP BY 1, 2 ORDER BY 1, 2")}  # fmt: skip
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        return not Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def _kill_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGCONT)
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass

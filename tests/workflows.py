@@ -1,0 +1,185 @@
+"""Workflows that the tests run: each does what its body says. A real worker imports this module."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from sqlalchemy import Connection, text
+
+from pipeline import Backoff, Done, Job, Permanent, Transient, Wait, Workflow
+from pipeline.rules.phase import Throttle
+
+QUICK = Backoff(schedule=(0.05,), jitter=0)
+
+
+def record(job: Job) -> None:
+    """Note an execution where no transaction can take it back."""
+    path = Path(os.environ["TEST_RECORD"])
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(handle, f"{job.id} {job.phase} {job.fence} {os.getpid()} {time.time()}\n".encode())
+    os.close(handle)
+
+
+def ledger(job: Job) -> Done:
+    """The phase's database effect: exactly one row for each phase of each job, or the engine is wrong."""
+
+    def write(connection: Connection) -> None:
+        connection.execute(
+            text("INSERT INTO ledger (job_id, phase, fence) VALUES (:job, :phase, :fence)"),
+            {"job": job.id, "phase": job.phase, "fence": job.fence},
+        )
+
+    return Done(result={"fence": job.fence}, write=write)
+
+
+def work(job: Job) -> Done:
+    record(job)
+    time.sleep(float(job.body.get("seconds", 0)))
+    return ledger(job)
+
+
+triple = Workflow("triple")
+first = triple.phase("first", pool=None, backoff=QUICK)(work)
+second = triple.phase("second", pool=None, backoff=QUICK)(work)
+third = triple.phase("third", pool=None, backoff=QUICK)(work)
+
+plain = Workflow("plain")
+
+
+@plain.phase("alpha", pool=None)
+def alpha(job: Job) -> dict[str, int]:
+    return {"n": 1}
+
+
+@plain.phase("beta", pool=None)
+def beta(job: Job) -> None:
+    assert job.results == {"alpha": {"n": 1}}
+
+
+@plain.phase("gamma", pool=None)
+def gamma(job: Job) -> None:
+    return None
+
+
+single = Workflow("single")
+
+
+@single.phase("act", pool=None, backoff=QUICK, time_limit=30)
+def act(job: Job) -> object:
+    """Do what the body asks for."""
+    record(job)
+    return ACTIONS[job.body.get("do", "ledger")](job)
+
+
+caged = Workflow("caged")
+
+
+@caged.phase("act", isolated=True, memory_limit=2 << 30, time_limit=5, pool=None, backoff=QUICK)
+def caged_act(job: Job) -> object:
+    record(job)
+    return ACTIONS[job.body.get("do", "ledger")](job)
+
+
+pooled = Workflow("pooled")
+
+
+@pooled.phase("narrow", pool=3)
+def narrow(job: Job) -> Done:
+    record(job)
+    time.sleep(float(job.body.get("seconds", 0)))
+    return ledger(job)
+
+
+paced = Workflow("paced")
+
+
+@paced.phase("slowly", pool=None, throttle=Throttle(count=2, seconds=0.5))
+def slowly(job: Job) -> None:
+    record(job)
+
+
+small = Workflow("small")
+
+
+@small.phase("queue", pool=None, queue_limit=5)
+def small_queue(job: Job) -> None:
+    record(job)
+
+
+def _fail(job: Job) -> None:
+    raise Transient("the outside world is away")
+
+
+def _flaky(job: Job) -> Done:
+    if job.attempt < int(job.body.get("until", 2)):
+        raise RuntimeError(f"try {job.attempt}")
+    return ledger(job)
+
+
+def _permanent(job: Job) -> None:
+    raise Permanent("the document does not exist")
+
+
+def _wait(job: Job) -> Done:
+    if job.fence <= int(job.body.get("times", 2)):
+        raise Wait(float(job.body.get("seconds", 0.05)), "rate_limit")
+    return ledger(job)
+
+
+def _kill(job: Job) -> Done:
+    if job.fence <= int(job.body.get("times", 99)):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return ledger(job)
+
+
+def _segfault(job: Job) -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def _hog(job: Job) -> Done:
+    hog = bytearray(8 << 30)
+    return Done(result={"n": len(hog)})
+
+
+def _sleep(job: Job) -> Done:
+    deadline = time.monotonic() + float(job.body.get("seconds", 1))
+    while time.monotonic() < deadline:
+        time.sleep(0.01)
+    return ledger(job)
+
+
+def _temp(job: Job) -> Done:
+    (job.tmp / "page.png").write_bytes(b"x" * 1000)
+    return _sleep(job)
+
+
+def _bad_write(job: Job) -> Done:
+    def write(connection: Connection) -> None:
+        connection.execute(text("INSERT INTO ledger (job_id, phase, fence) VALUES (NULL, 'x', 1)"))
+
+    return Done(write=write)
+
+
+def _deadlock(job: Job) -> Done:
+    first_row, second_row = job.body["rows"]
+
+    def write(connection: Connection) -> None:
+        connection.execute(text("UPDATE rows_to_lock SET n = n + 1 WHERE id = :id"), {"id": first_row})
+        time.sleep(0.3)
+        connection.execute(text("UPDATE rows_to_lock SET n = n + 1 WHERE id = :id"), {"id": second_row})
+
+    return Done(write=write)
+
+
+def _big_result(job: Job) -> dict[str, str]:
+    return {"text": "x" * 70_000}
+
+
+ACTIONS = {
+    "ledger": ledger, "nothing": lambda job: None, "fail": _fail, "flaky": _flaky, "permanent": _permanent,
+    "wait": _wait, "kill": _kill, "segfault": _segfault, "hog": _hog, "sleep": _sleep, "temp": _temp,
+    "bad_write": _bad_write, "deadlock": _deadlock, "big_result": _big_result,
+}  # fmt: skip
