@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 
+from actors.website.workflow import model_analysis, prompt_forming, website_analysis
 from pipeline.flow import schedule
 from pipeline.flow.install import broker as _broker
 
@@ -14,4 +15,4 @@ broker = _broker()
 for _module in filter(None, (part.strip() for part in os.environ.get("PIPELINE_WORKFLOWS", "").split(","))):
     importlib.import_module(_module)
 
-__all__ = ["broker", "schedule"]
+__all__ = ["broker", "model_analysis", "prompt_forming", "schedule", "website_analysis"]

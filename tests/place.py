@@ -141,7 +141,7 @@ class Place:
             if found:
                 return found
             if time.monotonic() > deadline:
-                raise AssertionError(f"waited {timeout} s for {what}\n{self.logs()[-6000:]}")
+                raise AssertionError(f"waited {timeout} s for {what}\n{self.servers.rabbitmq.queue_counts(self.name)}\n{self.logs()[-6000:]}")
             time.sleep(0.02)
 
     def finished(self, *jobs: UUID, timeout: float = 30.0) -> list[dict[str, Any]]:

@@ -145,7 +145,9 @@ def _hog(job: Job) -> Done:
 
 
 def _sleep(job: Job) -> Done:
-    deadline = time.monotonic() + float(job.body.get("seconds", 1))
+    """``seconds`` in the first attempt, ``later`` in those that follow."""
+    wish = job.body.get("seconds", 1) if job.fence == 1 else job.body.get("later", 0)
+    deadline = time.monotonic() + float(wish)
     while time.monotonic() < deadline:
         time.sleep(0.01)
     return ledger(job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from dramatiq.middleware import Middleware
@@ -46,6 +47,7 @@ class Engine(Middleware):
 
     def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
         """Take nothing new; give running jobs a grace, then hand them back at no cost."""
+        _let_threads_begin(worker)
         running = process.current()
         running.inbound.pause()
         timer = threading.Timer(running.settings.shutdown_grace_seconds, _hand_back, [running])
@@ -73,6 +75,14 @@ class Engine(Middleware):
 
     def _finish(self, running: WorkerProcess) -> None:
         running.committer.flush(30)
+
+
+def _let_threads_begin(worker: Worker) -> None:
+    """Dramatiq's threads set their flag when they begin: one that is told to stop before that would never end."""
+    deadline = monotonic() + 2
+    for thread in [*worker.workers, *worker.consumers.values()]:
+        while thread.is_alive() and not thread.running and monotonic() < deadline:
+            sleep(0.01)
 
 
 def _hand_back(running: WorkerProcess) -> None:

@@ -13,10 +13,13 @@ from pipeline.settings import Settings
 log = logs.get("pipeline.ledger")
 
 
+# RabbitMQ's statistics lag behind by up to five seconds, so that younger rows are not judged.
+SETTLED = 5
+DOUBT = 60
 EXPECTED = """
     SELECT ph.queue, count(o.job_id) AS sent, now() AS moment,
            (SELECT count(*) FROM jobs j WHERE j.status = 'running' AND j.workflow = ph.workflow AND j.phase = ph.phase)
-    FROM phases ph JOIN outbox o ON o.phase_id = ph.id AND o.sent_at IS NOT NULL
+    FROM phases ph JOIN outbox o ON o.phase_id = ph.id AND o.sent_at < now() - %s * interval '1 second'
     GROUP BY ph.id"""
 RESEND = """
     SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'lost_in_broker')
@@ -25,10 +28,12 @@ RESEND = """
 
 
 class Ledger:
-    """Looks twice before it sends again; the second look is a good second after the first.
+    """Looks twice before it sends again.
 
-    A running job's message is unacknowledged, so RabbitMQ's count is compared with sent and running rows
-    together. That may send a message too many, which its old number makes void; it never leaves one lost.
+    Fewer messages than sent rows: some are lost for certain, the second look a good second later decides. A
+    running job's message is unacknowledged and counted too, so that a smaller loss can hide behind it: if there
+    are fewer than sent and running rows together for a whole minute, they are sent again as well. A message too
+    many is void by its old number; none stays lost.
     """
 
     def __init__(self, config: Settings) -> None:
@@ -37,17 +42,21 @@ class Ledger:
 
     def check(self, connection: Connection) -> bool:
         """True if a queue has fewer messages than it should and wants a second look."""
-        rows = connection.execute(EXPECTED).fetchall()
+        rows = connection.execute(EXPECTED, (SETTLED,)).fetchall()
         found = self._counts([row[0] for row in rows]) if rows else {}
         if found is None:
             return bool(rows)
-        short = {queue: moment for queue, sent, moment, running in rows if found.get(queue, 0) < sent + running}
-        for queue, since in self._short.items():
-            if queue in short and (short[queue] - since).total_seconds() >= 1:
+        short: dict[str, datetime] = {}
+        for queue, sent, moment, running in rows:
+            has = found.get(queue, 0)
+            if has >= sent + running:
+                continue
+            since = short[queue] = self._short.get(queue, moment)
+            if (moment - since).total_seconds() >= (1 if has < sent else DOUBT):
                 self._resend(connection, queue, since)
                 del short[queue]
-        self._short = {queue: self._short.get(queue, moment) for queue, moment in short.items()}
-        return bool(self._short)
+        self._short = short
+        return bool(short)
 
     def _counts(self, queues: list[str]) -> dict[str, int] | None:
         management = self._config.rabbitmq_management_url

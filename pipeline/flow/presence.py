@@ -133,6 +133,8 @@ class Presence:
         held = {(claim.job_id, claim.fence): claim for claim in claims}
         for job_id, fence, status in rows:
             claim = held[(job_id, fence)]
+            if self._claims.get(job_id) is not claim:
+                continue  # it ended while the statement was under way
             log.warning("attempt told to stop", job=str(job_id), fence=fence, status=status)
             claim.interrupt("cancelled" if status in ("cancelled", "deleted") else "lost")
 

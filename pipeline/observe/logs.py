@@ -40,6 +40,8 @@ def configure(log_format: str, level: str) -> None:
     root.setLevel(level)
     # pika reports every lost connection several times over; the link says it once.
     logging.getLogger("pika").setLevel(logging.CRITICAL)
+    for chatty in ("httpx", "httpcore", "alembic"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 def get(name: str) -> Any:

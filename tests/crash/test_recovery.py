@@ -19,7 +19,7 @@ from tests.place import Place
 def test_a_killed_workers_job_runs_elsewhere_within_two_seconds(place: Place) -> None:
     """G7: redelivery and the dropped advisory lock hand the job over at once; no timeout is involved."""
     place.worker(threads=1)
-    job = submit(None, "single", {"do": "sleep", "seconds": 1.5})
+    job = submit(None, "single", {"do": "sleep", "seconds": 30})
     place.running(job)
     victim = place.holder(job)
     place.worker(threads=2)
@@ -39,7 +39,7 @@ def test_a_frozen_workers_late_completion_changes_nothing(place: Place) -> None:
     """G2: SIGSTOP past the lease, SIGCONT: the old fence writes nothing."""
     place.db.execute("UPDATE phases SET stale_after = '2 seconds'")
     place.worker(threads=1)
-    job = submit(None, "single", {"do": "sleep", "seconds": 1.0})
+    job = submit(None, "single", {"do": "sleep", "seconds": 1, "later": 0.1})
     place.running(job)
     victim = place.holder(job)
     os.kill(victim, signal.SIGSTOP)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-import actors.website
 from actors.website.config import WebsiteSettings
 from actors.website.model_analysis import model_analysis
 from actors.website.page import Page
@@ -19,30 +17,21 @@ from actors.website.prompt_forming import prompt_forming
 from actors.website.store import load_page, save_page, stored_analysis
 from actors.website.website_analysis import website_analysis
 from db.engine import engine as open_engine
-from db.migrate import migrate
 from pipeline.flow.job import Job
 from pipeline.rules.errors import Permanent
 from pipeline.rules.outcome import Done
-from pipeline.services import Postgres
+from pipeline.services import Servers
 
-SCHEMA = Path(actors.website.__file__).parent / "schema.sql"
 PHASES = {"website-analysis": website_analysis, "prompt-forming": prompt_forming, "model-analysis": model_analysis}
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    server = Postgres(tmp_path_factory.mktemp("website"))
-    server.start()
-    try:
-        engine = open_engine(server.url().replace("postgresql://", "postgresql+psycopg://"))
-        migrate(engine)
-        with engine.begin() as connection:
-            connection.exec_driver_sql(SCHEMA.read_text(encoding="utf-8"))
-        yield engine
-        engine.dispose()
-    finally:
-        server.stop("immediate")
-        server.remove()
+def database(servers: Servers, template: str) -> Iterator[Engine]:
+    servers.postgres.create_database("website_store", template=template)
+    engine = open_engine(servers.postgres.url("website_store").replace("postgresql://", "postgresql+psycopg://"))
+    yield engine
+    engine.dispose()
+    servers.postgres.drop_database("website_store")
 
 
 @pytest.fixture

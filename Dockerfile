@@ -1,0 +1,40 @@
+# syntax=docker/dockerfile:1
+# One image for every role; compose.yaml says which command each runs.
+FROM python:3.11-slim-bookworm AS build
+RUN python -m venv /opt/pipeline
+ENV PATH=/opt/pipeline/bin:$PATH
+WORKDIR /src
+# The pinned packages first: they change less often than the code, and this layer is the slow one.
+COPY requirements.txt ./
+RUN --mount=type=cache,target=/root/.cache/pip pip install -r requirements.txt
+COPY pyproject.toml README.md ./
+COPY pipeline pipeline
+COPY db db
+COPY actors actors
+RUN pip install --no-deps .
+
+FROM python:3.11-slim-bookworm
+# OCR's image library wants these two; procps gives health checks something to look with.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends libgl1 libglib2.0-0 procps \
+    && rm -rf /var/lib/apt/lists/*
+RUN useradd --system --uid 10001 --home-dir /var/lib/pipeline --create-home --shell /usr/sbin/nologin pipeline
+COPY --from=build /opt/pipeline /opt/pipeline
+
+# Secrets are files; the pipeline's settings come from the environment. This joins them, and keeps passwords out of
+# the image, of `docker inspect` and of compose.yaml.
+COPY --chmod=755 <<'EOF' /usr/local/bin/with-secrets
+#!/bin/sh
+set -eu
+secret() { cat "/run/secrets/$1"; }
+export DATABASE_URL="postgresql://pipeline:$(secret postgres_password)@postgres:5432/pipeline"
+export RABBITMQ_URL="amqp://pipeline:$(secret pipeline_password)@rabbitmq:5672/pipeline"
+export RABBITMQ_MANAGEMENT_URL="http://operator:$(secret operator_password)@rabbitmq:15672"
+exec "$@"
+EOF
+
+ENV PATH=/opt/pipeline/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+USER pipeline
+WORKDIR /var/lib/pipeline
+ENTRYPOINT ["with-secrets"]
+CMD ["dramatiq", "pipeline.actors", "--processes", "4"]

@@ -1,0 +1,1 @@
+"""Website analysis: fetch a site, form the prompts, let a model describe it."""

@@ -1,0 +1,62 @@
+"""Ask the model for a structured analysis: one question, one repair round, all tokens counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from actors.website.analysis import SCHEMA_IN_WORDS, Analysis, Unusable, read_analysis
+from actors.website.chat import ModelEndpoint, Reply, Usage, ask
+from actors.website.messages import Message
+from actors.website.storable import one_line
+from actors.website.templates import fill
+from pipeline.rules.errors import Transient
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """The analysis, and what it took to get it."""
+
+    analysis: Analysis
+    model: str
+    usage: Usage
+    repaired: bool
+
+
+def analyse(
+    endpoint: ModelEndpoint,
+    messages: Sequence[Message],
+    headers: Mapping[str, str] | None = None,
+    templates: Path | None = None,
+) -> Analysed:
+    """Ask, check, and ask once more if the answer does not fit; raises Transient if it then still does not."""
+    first = ask(endpoint, messages, headers)
+    try:
+        return Analysed(read_analysis(first.text), first.model, first.usage, repaired=False)
+    except Unusable as problems:
+        repair = _repair(messages, first, problems, templates)
+    second = ask(endpoint, repair, _for_repair(headers))
+    try:
+        found = read_analysis(second.text)
+    except Unusable as problems:
+        said = one_line(str(problems), 300)
+        raise Transient(f"the answer of {second.model} could not be used, nor its correction: {said}") from None
+    return Analysed(found, second.model, first.usage + second.usage, repaired=True)
+
+
+def _repair(messages: Sequence[Message], first: Reply, problems: Unusable, templates: Path | None) -> list[Message]:
+    request = fill("repair", {"problems": str(problems), "schema": SCHEMA_IN_WORDS}, templates)
+    return [
+        *messages,
+        Message(role="assistant", content=first.text),
+        Message(role="user", content=request),
+    ]
+
+
+def _for_repair(headers: Mapping[str, str] | None) -> dict[str, str]:
+    # a second question under the first one's key would be answered with the first answer
+    return {
+        name: f"{value}:repair" if name.lower() == "idempotency-key" else value
+        for name, value in (headers or {}).items()
+    }

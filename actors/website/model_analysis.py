@@ -1,0 +1,36 @@
+"""Phase 3: run the model and keep its structured analysis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.website import store
+from actors.website.chat import ModelEndpoint
+from actors.website.config import WebsiteSettings
+from actors.website.model import Analysed, analyse
+from pipeline.flow.job import Job
+from pipeline.rules.outcome import Done
+
+
+def model_analysis(job: Job) -> Done:
+    """Keep the analysis, its tokens and its cost."""
+    settings = WebsiteSettings()
+    endpoint = settings.model
+    headers = {"Idempotency-Key": job.idempotency_key, "traceparent": job.traceparent}
+    analysed = analyse(endpoint, store.load_prompts(job).messages, headers, settings.prompts_folder)
+    return Done(result=outcome(analysed, endpoint), write=store.save_answer(job.id, analysed, endpoint))
+
+
+def outcome(analysed: Analysed, endpoint: ModelEndpoint) -> dict[str, Any]:
+    """What the job's results show of the analysis."""
+    cost = analysed.usage.cost(endpoint)
+    return {
+        "model": analysed.model,
+        "site_type": analysed.analysis.site_type,
+        "summary": analysed.analysis.summary[:500],
+        "tokens_in": analysed.usage.tokens_in,
+        "tokens_out": analysed.usage.tokens_out,
+        "usage_estimated": analysed.usage.estimated,
+        "cost_usd": None if cost is None else str(cost),
+        "repaired": analysed.repaired,
+    }

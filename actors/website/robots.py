@@ -1,0 +1,79 @@
+"""Whether a site's robots.txt lets this program read a page (RFC 9309)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from protego import Protego
+
+from pipeline.guards.addresses import AddressPolicy
+from pipeline.guards.http import Limits, fetch
+from pipeline.rules.errors import Permanent
+
+KEPT_SECONDS = 600.0
+KEPT_SITES = 500
+LARGEST = 512 * 1024
+
+
+@dataclass(frozen=True)
+class _Rules:
+    parsed: Protego | None
+    until: float
+
+
+_known: dict[tuple[str, AddressPolicy], _Rules] = {}
+_lock = threading.Lock()
+
+
+def check_robots(url: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> None:
+    """Raise Permanent if robots.txt forbids ``url``.
+
+    No robots.txt (any 4xx but 429) allows everything; one that cannot be had now raises, so that the page is
+    asked for later.
+    """
+    rules = _rules(_origin(url), user_agent, policy, limits).parsed
+    if rules is not None and not rules.can_fetch(url, user_agent):
+        raise Permanent(f"{url} may not be read: the site's robots.txt forbids it for {user_agent}")
+
+
+def same_origin(one: str, other: str) -> bool:
+    """Whether two addresses are governed by the same robots.txt."""
+    return _origin(one) == _origin(other)
+
+
+def forget() -> None:
+    """Drop every robots.txt kept in this process."""
+    with _lock:
+        _known.clear()
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}".lower()
+
+
+def _rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> _Rules:
+    now = time.monotonic()
+    with _lock:
+        known = _known.get((origin, policy))
+    if known and known.until > now:
+        return known
+    rules = _Rules(_fetch_rules(origin, user_agent, policy, limits), now + KEPT_SECONDS)
+    with _lock:
+        if len(_known) >= KEPT_SITES:
+            _known.clear()
+        _known[(origin, policy)] = rules
+    return rules
+
+
+def _fetch_rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> Protego | None:
+    small = replace(limits, max_raw=LARGEST, max_body=LARGEST, cut_oversize=True)
+    headers = {"User-Agent": user_agent}
+    answer = fetch(f"{origin}/robots.txt", policy=policy, limits=small, headers=headers)
+    if 400 <= answer.status < 500 and answer.status != 429:
+        return None
+    answer.raise_for_status()
+    return Protego.parse(answer.body.decode("utf-8", "replace"))

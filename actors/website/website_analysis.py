@@ -1,0 +1,93 @@
+"""Phase 1: fetch the site and keep what its page says."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from actors.website import store
+from actors.website.config import WebsiteSettings
+from actors.website.page import Page, parse_page
+from actors.website.robots import check_robots, same_origin
+from pipeline.flow.job import Job
+from pipeline.guards.addresses import vet_url
+from pipeline.guards.http import Fetched, fetch
+from pipeline.rules.errors import Permanent, Transient
+from pipeline.rules.outcome import Done
+
+PAGE_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "text/plain", "application/xml", "text/xml"})
+_SIGNATURES = ((b"%PDF", "a PDF"), (b"\x89PNG", "a picture"), (b"GIF8", "a picture"), (b"\xff\xd8\xff", "a picture"),
+               (b"PK\x03\x04", "an archive"), (b"\x1f\x8b", "an archive"))  # fmt: skip
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd]")
+_HAS_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
+
+
+def website_analysis(job: Job) -> Done:
+    """Keep the page at ``body["url"]``; fails for good if there is none that could be analysed."""
+    settings = WebsiteSettings()
+    asked = asked_url(job.body)
+    page = fetch_page(asked, settings)
+    return Done(result=summary(page), write=store.save_page(job.id, asked, page))
+
+
+def asked_url(body: dict[str, Any]) -> str:
+    """The address in a job's body; ``example.com`` means ``https://example.com``."""
+    url = body.get("url")
+    if not isinstance(url, str) or not url.strip():
+        raise Permanent('the job names no address: submit it with {"url": "https://…"}')
+    url = url.strip()
+    return url if _HAS_SCHEME.match(url) else f"https://{url.removeprefix('//')}"
+
+
+def fetch_page(url: str, settings: WebsiteSettings) -> Page:
+    """Fetch and read one page, robots.txt permitting; the place it redirects to is asked as well."""
+    policy, limits = settings.address_policy, settings.limits
+    target = vet_url(url, policy).url
+    if settings.respect_robots:
+        check_robots(target, settings.user_agent, policy, limits)
+    answer = fetch(target, policy=policy, limits=limits, headers={"User-Agent": settings.user_agent})
+    if settings.respect_robots and not same_origin(target, answer.url_final):
+        check_robots(answer.url_final, settings.user_agent, policy, limits)
+    answer.raise_for_status()
+    return read_page(answer)
+
+
+def read_page(answer: Fetched) -> Page:
+    """The page in ``answer``; raises if it is something else, or nothing."""
+    _check_kind(answer)
+    page = parse_page(answer.body, answer.url_final, answer.headers.get("content-type", ""))
+    _check_readable(page)
+    if page.is_empty:
+        raise Permanent(f"{answer.url_final} has nothing to analyse: no title, no description, no text")
+    return page
+
+
+def summary(page: Page) -> dict[str, Any]:
+    """The few words that later phases and people see in the job's results."""
+    return {
+        "final_url": page.url,
+        "title": page.title[:200],
+        "language": page.language,
+        "encoding": page.encoding,
+        "headings": len(page.headings),
+        "links_in": len(page.links_in),
+        "links_out": len(page.links_out),
+        "text_length": len(page.text),
+        "truncated": page.truncated,
+    }
+
+
+def _check_kind(answer: Fetched) -> None:
+    if answer.content_type not in PAGE_TYPES:
+        raise Permanent(f"{answer.url_final} is {answer.content_type}, not a web page")
+    for signature, kind in _SIGNATURES:
+        if answer.body.startswith(signature):
+            raise Permanent(f"{answer.url_final} is {kind}, not a web page")
+
+
+def _check_readable(page: Page) -> None:
+    """Bytes spoiled on the way may be right the next time, so this is worth another try."""
+    sample = (page.title + page.text)[:20_000]
+    unreadable = len(_CONTROL.findall(sample))
+    if unreadable > 20 and unreadable > len(sample) * 0.1:
+        raise Transient(f"the answer of {page.url} is not readable text ({unreadable * 100 // len(sample)} % is noise)")

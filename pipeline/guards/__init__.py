@@ -1,0 +1,1 @@
+"""What stands between a phase and the outside world: addresses, sizes, rates, breakers."""
