@@ -19,7 +19,7 @@ ENVIRONMENT = ("DATABASE_URL", "RABBITMQ_URL", "RABBITMQ_MANAGEMENT_URL")
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     """One PostgreSQL and one RabbitMQ for the run."""
-    with private_servers(tmp_path_factory.mktemp("servers")) as running:
+    with private_servers(tmp_path_factory.mktemp("servers"), remove=True) as running:
         yield running
 
 

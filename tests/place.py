@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,9 +13,11 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pika
 import psycopg
 from psycopg.rows import dict_row
 
+from pipeline.broker.topology import declare
 from pipeline.services import Servers, environment
 
 ROOT = Path(__file__).parent.parent
@@ -56,11 +59,12 @@ class Place:
 
     # ---- workers
 
-    def worker(self, *, threads: int = 4, processes: int = 1, wait: bool = True, **extra: str) -> subprocess.Popen[bytes]:
-        """Start ``dramatiq pipeline.actors`` for real, and wait until its processes have signed on."""
-        before = self.count("SELECT count(*) FROM workers")
+    def worker(self, *, threads: int = 4, processes: int = 1, wait: bool = True,
+               queues: tuple[str, ...] = (), **extra: str) -> subprocess.Popen[bytes]:  # fmt: skip
+        """Start ``dramatiq pipeline.actors`` for real, and wait until its processes are ready."""
         log = self.folder / f"worker-{len(self._workers)}.log"
         command = [sys.executable, "-m", "dramatiq", "pipeline.actors", "--processes", str(processes), "--threads", str(threads)]
+        command += ["--queues", *queues] if queues else []
         process = subprocess.Popen(
             command, cwd=ROOT, env={**os.environ, **self.environment(), **extra},
             stdout=log.open("wb"), stderr=subprocess.STDOUT, start_new_session=True,
@@ -68,12 +72,12 @@ class Place:
         self._workers.append(process)
         self._logs.append(log)
         if wait:
-            self.until(lambda: self.count("SELECT count(*) FROM workers") >= before + processes, 30, "workers to sign on")
+            self.until(lambda: log.read_text().count("ready for action") >= processes, 30, "workers to be ready")
         return process
 
     def pids(self) -> list[int]:
         """The living worker processes, newest last."""
-        return [row["pid"] for row in self.rows("SELECT pid FROM workers WHERE stopped_at IS NULL ORDER BY no") if _lives(row["pid"])]
+        return [row["pid"] for row in self.rows("SELECT pid FROM workers WHERE stopped_at IS NULL ORDER BY no") if lives(row["pid"])]
 
     def holder(self, job_id: UUID) -> int:
         """The pid of the worker that holds the job."""
@@ -96,10 +100,52 @@ class Place:
 
         database._engine.cache_clear()
 
+    # ---- the broker
+
+    def channel(self) -> Any:
+        """A channel to the test's own vhost."""
+        return pika.BlockingConnection(pika.URLParameters(self.servers.rabbitmq.url(self.name))).channel()
+
+    def publish(self, queue: str, argument: Any, *, times: int = 1, headers: dict[str, Any] | None = None) -> None:
+        """Put a message for the queue's phase into RabbitMQ by hand, behind the engine's back."""
+        actor = queue.replace("-", "_")
+        body = {"queue_name": queue, "actor_name": actor, "args": [argument], "kwargs": {}, "options": {},
+                "message_id": "by-hand", "message_timestamp": 0}  # fmt: skip
+        self.publish_raw(queue, json.dumps(body).encode(), times=times, headers=headers)
+
+    def publish_raw(self, queue: str, body: bytes, *, times: int = 1, headers: dict[str, Any] | None = None) -> None:
+        channel = self.channel()
+        declare(channel, [queue], "classic")
+        for _ in range(times):
+            channel.basic_publish("", queue, body, pika.BasicProperties(delivery_mode=2, headers=headers))
+        channel.connection.close()
+
+    def messages(self, queue: str) -> list[dict[str, Any]]:
+        """Take all messages out of a queue (a dead-letter queue, as a rule)."""
+        channel, found = self.channel(), []
+        while True:
+            method, properties, body = channel.basic_get(queue, auto_ack=True)
+            if method is None:
+                channel.connection.close()
+                return found
+            found.append({"headers": properties.headers or {}, "body": body, "priority": properties.priority})
+
+    def depth(self, queue: str) -> int:
+        """Ready and unacknowledged messages."""
+        return sum(self.servers.rabbitmq.queue_counts(self.name).get(queue, (0, 0)))
+
     # ---- looking
 
     def rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
-        return self.db.execute(statement, values).fetchall()
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                return self.db.execute(statement, values).fetchall()
+            except psycopg.OperationalError:
+                # Restarting: the test's own look must not be what fails.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
 
     def row(self, statement: str, *values: Any) -> dict[str, Any] | None:
         found = self.rows(statement, *values)
@@ -162,7 +208,8 @@ class Place:
             "SELECT phase, status, count(*) AS n FROM jobs GROUP BY 1, 2 ORDER BY 1, 2")}  # fmt: skip
 
 
-def _lives(pid: int) -> bool:
+def lives(pid: int) -> bool:
+    """Whether the process runs; a zombie does not."""
     try:
         os.kill(pid, 0)
         return not Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"

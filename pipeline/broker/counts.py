@@ -22,7 +22,9 @@ def _ask_management(management_url: str, amqp_url: str) -> dict[str, int] | None
     vhost = quote(unquote(urlsplit(amqp_url.split(";")[0]).path[1:]) or "/", safe="")
     base = f"{address.scheme}://{address.hostname}:{address.port}"
     try:
-        answer = httpx.get(f"{base}/api/queues/{vhost}", auth=auth, timeout=10, params={"disable_stats": "false"})
+        # Without statistics the totals of classic queues are current; with them they lag by seconds.
+        totals = {"disable_stats": "true", "enable_queue_totals": "true"}
+        answer = httpx.get(f"{base}/api/queues/{vhost}", auth=auth, timeout=10, params=totals)
         answer.raise_for_status()
     except httpx.HTTPError:
         return None

@@ -24,6 +24,7 @@ from pipeline.rules.errors import (
     Permanent,
     StaleClaim,
     classify,
+    database_is_away,
 )
 from pipeline.rules.outcome import Done
 from pipeline.rules.phase import BODY_LIMIT
@@ -61,7 +62,7 @@ def complete_with_write(worker_no: int, claim: Claim, write: Callable[[Connectio
                 raise StaleClaim(f"job {claim.job_id}: fence {claim.fence} is no longer held; its result was discarded")
             return completed
     except DBAPIError as error:
-        if error.connection_invalidated and _insist(lambda c: c.execute(OUTCOME, _key(claim)).scalar_one()) == "succeeded":
+        if database_is_away(error) and _insist(lambda c: c.execute(OUTCOME, _key(claim)).scalar_one()) == "succeeded":
             return Completed("repeated", None, None, None, None, None)
         raise
 
@@ -134,8 +135,9 @@ def describe(error: BaseException) -> str:
     while place is not None and place.tb_next is not None:
         place = place.tb_next
     where = f" ({place.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{place.tb_lineno})" if place else ""
-    said = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
-    return f"{type(error).__name__}: {said}{where}"[:4000]
+    cause = getattr(error, "orig", None) or error
+    said = str(cause).strip().split("\n")[0]
+    return f"{type(cause).__name__}: {said}{where}"[:4000]
 
 
 def _key(claim: Claim) -> dict[str, Any]:

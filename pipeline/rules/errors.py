@@ -78,7 +78,7 @@ def classify(error: BaseException, now: datetime) -> Verdict:
         return GiveUp()
     if isinstance(error, Transient):
         return Retry()
-    if getattr(error, "connection_invalidated", False):
+    if database_is_away(error):
         return Park(1.0, "connection_lost")
     status = _http_status(error)
     if status is None:
@@ -87,6 +87,15 @@ def classify(error: BaseException, now: datetime) -> Verdict:
         wait = retry_after(_header(error, "retry-after"), now)
         return Retry() if wait is None else Park(wait, "retry_after")
     return GiveUp() if 400 <= status < 500 else Retry()
+
+
+def database_is_away(error: BaseException) -> bool:
+    """Whether PostgreSQL hung up, is restarting, or could not be reached: nothing the job did wrong."""
+    cause = getattr(error, "orig", None) or error
+    state = getattr(cause, "sqlstate", "")
+    unreachable = state is None and type(cause).__name__ == "OperationalError"
+    hung_up = isinstance(state, str) and (state.startswith("08") or state.startswith("57P"))
+    return unreachable or hung_up or getattr(error, "connection_invalidated", False) is True
 
 
 def retry_after(value: str | None, now: datetime, cap: float = 3600.0) -> float | None:

@@ -1,0 +1,271 @@
+"""The steps of a job as the tests take them: one small function for each SQL function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import Barrier
+from time import monotonic
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+import psycopg
+from psycopg.types.json import Jsonb
+
+Row = dict[str, Any]
+Db = psycopg.Connection[Row]
+
+Result = TypeVar("Result")
+
+FUTURE = 3600.0
+
+
+@dataclass(frozen=True)
+class Hold:
+    """What a worker knows of the job it runs."""
+
+    job: UUID
+    fence: int
+    worker: str = "w1"
+
+
+# ---- looking
+
+
+def rows(db: Db, statement: str, *values: Any) -> list[Row]:
+    return db.execute(statement, values).fetchall()
+
+
+def one(db: Db, statement: str, *values: Any) -> Any:
+    """The only column of the only row."""
+    [row] = rows(db, statement, *values)
+    [value] = row.values()
+    return value
+
+
+def job(db: Db, job_id: UUID) -> Row:
+    [row] = rows(db, "SELECT * FROM jobs WHERE id = %s", job_id)
+    return row
+
+
+def waiting(db: Db, job_id: UUID) -> Row | None:
+    """The job's row in the outbox."""
+    found = rows(db, "SELECT * FROM outbox WHERE job_id = %s", job_id)
+    return found[0] if found else None
+
+
+def history(db: Db, job_id: UUID) -> list[Row]:
+    return rows(db, "SELECT * FROM attempts WHERE job_id = %s ORDER BY fence", job_id)
+
+
+def outcomes(db: Db, job_id: UUID) -> list[str]:
+    return [row["outcome"] for row in history(db, job_id)]
+
+
+def everything(db: Db) -> dict[str, list[Row]]:
+    """Every row that a step could change."""
+    return {
+        "jobs": rows(db, "SELECT * FROM jobs ORDER BY id"),
+        "outbox": rows(db, "SELECT * FROM outbox ORDER BY job_id"),
+        "attempts": rows(db, "SELECT * FROM attempts ORDER BY job_id, fence"),
+        "batches": rows(db, "SELECT * FROM batches ORDER BY id"),
+    }
+
+
+@contextmanager
+def nothing_changes(db: Db) -> Iterator[None]:
+    before = everything(db)
+    yield
+    assert everything(db) == before
+
+
+# ---- submitting and sending
+
+
+def submit(db: Db, workflow: str = "single", body: Row | None = None, **named: Any) -> UUID:
+    """Options: priority, batch, traceparent, key, due (seconds from now)."""
+    due = named.pop("due", None)
+    found: UUID = one(
+        db,
+        "SELECT pipeline_submit(%s, %s, %s, %s, %s, %s, now() + make_interval(secs => %s::float))",
+        workflow, Jsonb(body or {}), named.pop("priority", 0), named.pop("batch", None),
+        named.pop("traceparent", None), named.pop("key", None), due,
+    )  # fmt: skip
+    assert not named, f"unknown options {named}"
+    return found
+
+
+def admit(db: Db, most: int = 1000, sender: int = 1) -> list[Row]:
+    return rows(db, "SELECT * FROM pipeline_admit(%s, %s)", sender, most)
+
+
+def unsend(db: Db, job_id: UUID, send: int, reason: str = "unconfirmed") -> int:
+    return int(one(db, "SELECT pipeline_unsend(%s::uuid[], %s::bigint[], %s)", [job_id], [send], reason))
+
+
+# ---- claiming
+
+
+def ask(db: Db, job_id: UUID, send: int | None = -1, delivery: UUID | None = None) -> tuple[Any, ...]:
+    """A wish to claim, by default with the job's present send number."""
+    row = job(db, job_id)
+    return job_id, f"{row['workflow']}.{row['phase']}", row["send"] if send == -1 else send, delivery or uuid4()
+
+
+def claim_all(db: Db, asks: list[tuple[Any, ...]], worker: str = "w1") -> list[Row]:
+    ids, queues, sends, deliveries = (list(column) for column in zip(*asks, strict=True))
+    return rows(
+        db,
+        "SELECT * FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::uuid[], %s::timestamptz[])",
+        worker, ids, queues, sends, deliveries, [None] * len(ids),
+    )  # fmt: skip
+
+
+def claim(db: Db, job_id: UUID, worker: str = "w1", send: int | None = -1, delivery: UUID | None = None) -> Row:
+    [answer] = claim_all(db, [ask(db, job_id, send, delivery)], worker)
+    return answer
+
+
+def hold(db: Db, job_id: UUID, worker: str = "w1") -> Hold:
+    """Send the job and claim it."""
+    admit(db)
+    answer = claim(db, job_id, worker)
+    assert answer["verdict"] == "claimed", answer
+    return Hold(job_id, answer["fence"], worker)
+
+
+def held(db: Db, workflow: str = "single", worker: str = "w1", **options: Any) -> Hold:
+    """A new job that runs."""
+    return hold(db, submit(db, workflow, **options), worker)
+
+
+# ---- ending an attempt
+
+
+def complete(db: Db, hold: Hold, result: Row | None = None, worker_no: int = 1, granted: bool | None = None) -> Row:
+    [answer] = rows(
+        db,
+        "SELECT * FROM pipeline_complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[])",
+        worker_no, [hold.job], [hold.fence], [None if result is None else Jsonb(result)], [granted],
+    )  # fmt: skip
+    return answer
+
+
+def retry(db: Db, hold: Hold, delay: float = 0.0, error: str = "away") -> str:
+    return str(one(db, "SELECT pipeline_retry(%s, %s, %s, %s)", hold.job, hold.fence, error, delay))
+
+
+def fail(db: Db, hold: Hold, error: str = "not found") -> str:
+    return str(one(db, "SELECT pipeline_fail(%s, %s, %s)", hold.job, hold.fence, error))
+
+
+def park(db: Db, hold: Hold, delay: float = 0.0, outcome: str = "parked", reason: str = "rate_limit") -> str:
+    return str(one(db, "SELECT pipeline_park(%s, %s, %s, %s, %s, NULL)", hold.job, hold.fence, outcome, reason, delay))
+
+
+def crash(db: Db, hold: Hold, counts: bool = True, outcome: str = "crashed") -> str:
+    return str(one(db, "SELECT pipeline_crash(%s, %s, %s, 'signal 9', %s)", hold.job, hold.fence, outcome, counts))
+
+
+def take_over(db: Db, hold: Hold, worker: str = "w2", send: int | None = None, delivery: UUID | None = None) -> str:
+    """``hold`` is the old holder's."""
+    number = job(db, hold.job)["send"] if send is None else send
+    values = (worker, hold.job, number, hold.worker, hold.fence, delivery or uuid4())
+    return str(one(db, "SELECT pipeline_take_over(%s, %s, %s, %s, %s, %s)", *values))
+
+
+def reclaim(db: Db, patience: float = 0.0) -> list[Row]:
+    return rows(db, "SELECT * FROM pipeline_reclaim(make_interval(secs => %s))", patience)
+
+
+# ---- from outside
+
+
+def cancel(db: Db, job_id: UUID) -> bool:
+    return bool(one(db, "SELECT pipeline_cancel(%s)", job_id))
+
+
+def replay(db: Db, job_id: UUID, send: int | None = None) -> bool:
+    return bool(one(db, "SELECT pipeline_replay(%s, %s)", job_id, send))
+
+
+def undeliverable(db: Db, job_id: UUID, send: int) -> bool:
+    return bool(one(db, "SELECT pipeline_undeliverable(%s, %s, 'delivery limit')", job_id, send))
+
+
+def open_batch(db: Db, then: str | None = None, body: Any = None) -> UUID:
+    found: UUID = one(db, "SELECT pipeline_open_batch(%s, %s)", then, Jsonb({} if body is None else body))
+    return found
+
+
+def seal(db: Db, batch: UUID) -> None:
+    db.execute("SELECT pipeline_seal_batch(%s)", (batch,))
+
+
+def batch(db: Db, batch_id: UUID) -> Row:
+    [row] = rows(db, "SELECT * FROM batches WHERE id = %s", batch_id)
+    return row
+
+
+# ---- workers and time
+
+
+def sign_on(db: Db, worker: str, alive: bool = True) -> int:
+    """Register a worker; it is alive while ``db`` holds its lock."""
+    number = int(
+        one(
+            db, "INSERT INTO workers (id, host, pid, threads, queues) VALUES (%s, 'h', 1, 1, '{}') RETURNING no", worker
+        )
+    )
+    if alive:
+        db.execute("SELECT pg_advisory_lock(7300, %s)", (number,))
+    return number
+
+
+def die(db: Db, number: int) -> None:
+    db.execute("SELECT pg_advisory_unlock(7300, %s)", (number,))
+
+
+MOMENTS = {
+    "jobs": "created_at ready_at updated_at next_retry_at sent_at locked_at heartbeat_at completed_at",
+    "outbox": "due_at sent_at",
+    "attempts": "ready_at due_at sent_at started_at finished_at",
+    "workers": "started_at heartbeat_at confirmed_at missing_since stopped_at",
+    "batches": "created_at completed_at",
+    "phases": "throttle_from",
+}
+
+
+def let_pass(db: Db, seconds: float) -> None:
+    """Time passes without waiting: everything that has happened, or is planned, moves into the past."""
+    for table, columns in MOMENTS.items():
+        moved = ", ".join(f"{column} = {column} - make_interval(secs => {seconds})" for column in columns.split())
+        db.execute(f"UPDATE {table} SET {moved}")  # type: ignore[call-overload]
+
+
+# ---- several at once
+
+
+def wrong_fences(hold: Hold) -> list[Hold]:
+    return [replace(hold, fence=hold.fence + step) for step in (-1, 1)]
+
+
+def at_once(works: Sequence[Callable[[], Result]]) -> list[Result]:
+    """Run all of them at the same moment, each in a thread of its own."""
+    start = Barrier(len(works))
+
+    def run(work: Callable[[], Result]) -> Result:
+        start.wait(10)
+        return work()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return list(pool.map(run, works, timeout=60))
+
+
+def until_blocked(db: Db, pid: int) -> None:
+    """Wait until that session waits for a lock."""
+    deadline = monotonic() + 10
+    while not one(db, "SELECT cardinality(pg_blocking_pids(%s)) > 0", pid):
+        assert monotonic() < deadline, f"session {pid} never had to wait"

@@ -1,0 +1,79 @@
+"""pipeline_prune: what ended long ago goes."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from tests.db import steps
+from tests.db.steps import Db
+
+DAY = 86400.0
+
+
+def prune(db: Db, most: int = 100) -> int:
+    return int(steps.one(db, "SELECT pipeline_prune(interval '30 days', %s)", most))
+
+
+def aged(db: Db, job_id: UUID, days: float = 31) -> UUID:
+    """The same job, but made and ended that long ago: ids tell the time, so it gets another one."""
+    old: UUID = steps.one(db, "SELECT (left(pipeline_id_at(now() - %s * interval '1 day')::text, 18)"
+                              " || right(%s::text, 18))::uuid", days, job_id)  # fmt: skip
+    db.execute("UPDATE attempts SET job_id = %s WHERE job_id = %s", (old, job_id))
+    db.execute(
+        "UPDATE jobs SET id = %s, completed_at = completed_at - %s * interval '1 day' WHERE id = %s",
+        (old, days, job_id),
+    )
+    return old
+
+
+def ended(db: Db, batch: UUID | None = None) -> UUID:
+    hold = steps.held(db, batch=batch)
+    steps.complete(db, hold)
+    return hold.job
+
+
+def test_an_old_job_goes_with_its_history(database: Db) -> None:
+    """A younger one stays."""
+    aged(database, ended(database))
+    young = ended(database)
+    assert prune(database) == 1
+    assert [row["id"] for row in steps.rows(database, "SELECT id FROM jobs")] == [young]
+    assert [row["job_id"] for row in steps.rows(database, "SELECT job_id FROM attempts")] == [young]
+    assert prune(database) == 0
+
+
+def test_a_call_removes_a_small_batch_oldest_first(database: Db) -> None:
+    """So that no transaction gets long."""
+    old = [aged(database, ended(database), days) for days in (40, 33, 36)]
+    assert prune(database, most=2) == 2
+    assert [row["id"] for row in steps.rows(database, "SELECT id FROM jobs")] == [old[1]]
+
+
+def test_a_job_that_has_not_ended_stays_however_old(database: Db) -> None:
+    """And one that ended lately, though it was made long ago."""
+    aged(database, steps.held(database).job)
+    late = aged(database, ended(database))
+    database.execute("UPDATE jobs SET completed_at = now() WHERE id = %s", (late,))
+    with steps.nothing_changes(database):
+        assert prune(database) == 0
+
+
+def test_children_of_an_open_batch_stay(database: Db) -> None:
+    """Until it is complete."""
+    batch = steps.open_batch(database)
+    child = aged(database, ended(database, batch))
+    with steps.nothing_changes(database):
+        assert prune(database) == 0
+    steps.seal(database, batch)
+    assert prune(database) == 1
+    assert steps.rows(database, "SELECT 1 FROM jobs WHERE id = %s", child) == []
+
+
+def test_a_complete_batch_and_a_dead_worker_go_in_their_time(database: Db) -> None:
+    """G8: the history kept is bounded, and every deploy makes new workers."""
+    steps.sign_on(database, "w1", alive=False)
+    steps.seal(database, steps.open_batch(database))
+    steps.reclaim(database)
+    steps.let_pass(database, 400 * DAY)
+    prune(database)
+    assert steps.one(database, "SELECT (SELECT count(*) FROM batches) + (SELECT count(*) FROM workers)") == 0

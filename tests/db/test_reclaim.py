@@ -1,0 +1,89 @@
+"""pipeline_reclaim: the backstop behind redelivery."""
+
+from __future__ import annotations
+
+from tests.db import steps
+from tests.db.steps import Db
+
+
+def test_a_dead_workers_jobs_wait_again(database: Db) -> None:
+    """Each with a crash counted, under a new send number; the worker is signed off."""
+    steps.sign_on(database, "w1", alive=False)
+    holds = [steps.held(database) for _ in range(3)]
+    found = steps.reclaim(database)
+    assert [(row["job_id"], row["verdict"], row["worker"]) for row in found] == [
+        (h.job, "crashed", "w1") for h in holds
+    ]
+    for hold in holds:
+        row = steps.job(database, hold.job)
+        assert (row["status"], row["crashes"], row["send"], row["fence"]) == ("pending", 1, 2, 1)
+    assert steps.one(database, "SELECT stopped_at IS NOT NULL FROM workers")
+    with steps.nothing_changes(database):
+        assert steps.reclaim(database) == []
+
+
+def test_a_free_lock_is_given_time_to_come_back(database: Db) -> None:
+    """A worker that reconnects within the patience keeps its jobs."""
+    number = steps.sign_on(database, "w1", alive=False)
+    hold = steps.held(database)
+    assert steps.reclaim(database, patience=5) == []
+    database.execute("SELECT pg_advisory_lock(7300, %s)", (number,))
+    steps.let_pass(database, 6)
+    assert steps.reclaim(database, patience=5) == []
+    assert steps.one(database, "SELECT missing_since IS NULL FROM workers")
+    steps.die(database, number)
+    steps.reclaim(database, patience=5)
+    steps.let_pass(database, 6)
+    assert [row["job_id"] for row in steps.reclaim(database, patience=5)] == [hold.job]
+
+
+def test_a_living_workers_jobs_stay(database: Db) -> None:
+    """However short the patience."""
+    steps.sign_on(database, "w1")
+    steps.held(database)
+    with steps.nothing_changes(database):
+        assert steps.reclaim(database) == []
+
+
+def test_a_stale_heartbeat_ends_the_attempt_though_the_lock_is_held(database: Db) -> None:
+    """A frozen process loses its jobs after the phase's limit."""
+    steps.sign_on(database, "w1")
+    hold = steps.held(database)
+    steps.let_pass(database, 301)
+    assert [(row["job_id"], row["verdict"]) for row in steps.reclaim(database)] == [(hold.job, "stale")]
+    assert steps.outcomes(database, hold.job) == ["stale"]
+
+
+def test_an_isolated_attempt_is_not_blamed_for_its_workers_death(database: Db) -> None:
+    """Only its own child's death counts."""
+    steps.sign_on(database, "w1", alive=False)
+    hold = steps.held(database, "caged")
+    assert [row["verdict"] for row in steps.reclaim(database)] == ["crashed"]
+    assert steps.job(database, hold.job)["crashes"] == 0
+
+
+def test_the_last_crash_is_reported_as_a_poison_pill(database: Db) -> None:
+    """With the send number of its last message, for its dead letter."""
+    steps.sign_on(database, "w1", alive=False)
+    hold = steps.held(database)
+    database.execute("UPDATE jobs SET crashes = 2")
+    [found] = steps.reclaim(database)
+    assert (found["verdict"], found["queue"], found["send"]) == ("poisoned", "single.act", 1)
+    assert steps.job(database, hold.job)["status"] == "failed"
+
+
+def test_what_a_dead_worker_had_sent_unconfirmed_is_sent_again(database: Db) -> None:
+    """What was confirmed before its last word is in the broker; what came after may not be."""
+    number = steps.sign_on(database, "w1", alive=False)
+    confirmed, doubtful, others = (steps.submit(database) for _ in range(3))
+    for job_id, sender, offset in ((confirmed, number, -5), (doubtful, number, 5), (others, number + 1, 5)):
+        database.execute(
+            "UPDATE outbox SET sent_by = %s, sent_at = (SELECT confirmed_at FROM workers) + make_interval(secs => %s)"
+            " WHERE job_id = %s",
+            (sender, offset, job_id),
+        )
+    steps.reclaim(database)
+    assert [steps.job(database, job_id)["send"] for job_id in (confirmed, doubtful, others)] == [1, 2, 1]
+    waits = steps.waiting(database, doubtful)
+    assert waits is not None
+    assert (waits["sent_at"], waits["reason"]) == (None, "sender_died")

@@ -1,0 +1,67 @@
+"""pipeline_replay: a failed job starts its phase again."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from tests.db import steps
+from tests.db.steps import Db, Hold
+
+
+def failed(db: Db, workflow: str = "single") -> Hold:
+    hold = steps.held(db, workflow)
+    steps.fail(db, hold)
+    return hold
+
+
+def test_a_failed_job_starts_again_with_fresh_budgets(database: Db) -> None:
+    """A new send number voids the dead letter; the fence only grows; the history stays."""
+    hold = failed(database)
+    assert steps.replay(database, hold.job) is True
+    row = steps.job(database, hold.job)
+    assert (row["status"], row["attempts"], row["crashes"], row["send"]) == ("pending", 0, 0, 2)
+    assert (row["completed_at"], row["error_message"]) == (None, None)
+    assert steps.hold(database, hold.job).fence == hold.fence + 1
+    assert steps.outcomes(database, hold.job) == ["failed"]
+
+
+def test_it_starts_again_in_the_phase_where_it_failed(database: Db) -> None:
+    """With the results of the earlier ones."""
+    hold = steps.held(database, "triple")
+    steps.complete(database, hold, {"n": 1})
+    second = Hold(hold.job, steps.claim(database, hold.job)["fence"])
+    steps.fail(database, second)
+    steps.replay(database, hold.job)
+    row = steps.job(database, hold.job)
+    assert (row["phase"], row["result"]) == ("second", {"first": {"n": 1}})
+
+
+def test_a_dead_letter_revives_only_the_send_it_failed_with(database: Db) -> None:
+    """Rule 13: an older letter is harmless, and so is the same one moved twice."""
+    hold = failed(database)
+    send = steps.job(database, hold.job)["send"]
+    with steps.nothing_changes(database):
+        assert steps.replay(database, hold.job, send - 1) is False
+        assert steps.replay(database, hold.job, send + 1) is False
+    assert steps.replay(database, hold.job, send) is True
+    with steps.nothing_changes(database):
+        assert steps.replay(database, hold.job, send) is False
+
+
+def test_only_a_failed_job_can_be_replayed(database: Db) -> None:
+    """Not a waiting, running, succeeded, cancelled or unknown one."""
+    done, runs, gone, waits = steps.held(database), steps.held(database), steps.submit(database), steps.submit(database)
+    steps.complete(database, done)
+    steps.cancel(database, gone)
+    with steps.nothing_changes(database):
+        assert not any(steps.replay(database, job_id) for job_id in (done.job, runs.job, gone, waits, uuid4()))
+
+
+def test_the_old_attempt_stays_dead(database: Db) -> None:
+    """Its fence is not the new attempt's."""
+    hold = failed(database)
+    steps.replay(database, hold.job)
+    steps.hold(database, hold.job, "w2")
+    with steps.nothing_changes(database):
+        assert steps.complete(database, hold)["verdict"] == "lost"
+        assert steps.fail(database, hold) == "failed"

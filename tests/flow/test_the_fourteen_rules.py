@@ -1,0 +1,372 @@
+"""At least one test for each rule of the protocol, on real servers with real workers, named after it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from sqlalchemy.orm import Session
+
+from pipeline import cancel, open_batch, retry, seal_batch, submit, submit_many
+from pipeline.flow import database
+from tests.place import Place
+
+
+def envelope(job: UUID, queue: str = "single.act", **header: object) -> dict:
+    """What the relay would have sent."""
+    return {
+        "header": {"job_id": str(job), "type": queue, "version": "1.0", "created_at": "2026-01-01T00:00:00+00:00",
+                   "attempt": 1, "max_attempts": 3, "send": 1, **header},
+        "body": {}, "tracing": {"trace_id": "1" * 32, "span_id": "1" * 16},
+    }  # fmt: skip
+
+
+def test_rule_1_one_token_runs_once_however_often_it_is_sent(place: Place) -> None:
+    """The same message 50 times and 20 threads racing for it: one execution, 49 duplicates counted with a reason."""
+    place.worker(threads=10, processes=2)
+    job = submit(None, "single", {"do": "sleep", "seconds": 1})
+    place.running(job)
+    place.publish("single.act", envelope(job), times=49)
+    [row] = place.finished(job)
+    place.until(lambda: place.depth("single.act") == 0, 20, "an empty queue")
+    reasons = ("already_running", "finished", "superseded")
+    place.until(lambda: sum(place.counter(f"refused.{r}") for r in reasons) == 49, 15, "49 counted duplicates")
+    assert (row["status"], row["fence"], len(place.executions())) == ("succeeded", 1, 1)
+
+
+def test_rule_1_a_message_with_another_send_number_is_never_claimed(place: Place) -> None:
+    """Neither an old nor an invented number starts anything."""
+    place.worker(threads=2)
+    job = submit(None, "single", {}, due=datetime.now(UTC) + timedelta(hours=1))
+    place.publish("single.act", envelope(job, send=7))
+    place.until(lambda: place.counter("refused.superseded") == 1, 10, "the refusal")
+    assert place.executions() == []
+    assert place.job(job)["status"] == "pending"
+
+
+def test_rule_1_a_bare_message_is_adopted_if_its_job_waits_unsent(place: Place) -> None:
+    """A plain Dramatiq message with a job id serves as the token; for a job that is queued already it does not."""
+    job = submit(None, "single", {})
+    channel = place.channel()
+    from pipeline.broker.topology import declare
+
+    declare(channel, ["single.act"], "classic")
+    place.db.execute("UPDATE outbox SET reason = 'held by the test'")
+    place.publish("single.act", str(job), times=2)
+    place.worker(threads=2)
+    [row] = place.finished(job)
+    assert row["status"] == "succeeded"
+    assert len(place.executions()) == 1
+
+
+def test_rule_2_unstarted_messages_are_never_marked_running(place: Place) -> None:
+    """One busy thread: exactly one job runs, the rest wait as pending."""
+    place.worker(threads=1)
+    jobs = submit_many(None, "single", [{"do": "sleep", "seconds": 1.5} for _ in range(4)])
+    place.running(jobs[0])
+    assert place.count("SELECT count(*) FROM jobs WHERE status = 'running'") == 1
+    for other in jobs:
+        cancel(None, other)
+
+
+def test_rule_3_a_deploy_costs_no_budget(place: Place) -> None:
+    """SIGTERM to the whole group, as service managers do: the job is handed back, counted nowhere, and goes on elsewhere."""
+    worker = place.worker(threads=1, PIPELINE_SHUTDOWN_GRACE_SECONDS="0.2")
+    job = submit(None, "single", {"do": "sleep", "seconds": 60})
+    place.running(job)
+    os.killpg(worker.pid, signal.SIGTERM)
+    worker.wait(20)
+    assert place.job(job)["status"] == "pending"
+    place.worker(threads=1)
+    [row] = place.finished(job)
+    assert (row["status"], row["attempts"], row["crashes"]) == ("succeeded", 0, 0)
+    assert [a["outcome"] for a in place.attempts(job)] == ["handed_back", "succeeded"]
+
+
+def test_rule_4_a_phase_that_kills_its_process_is_a_poison_pill_after_three_crashes(place: Place) -> None:
+    """The last two in a child of its own, the signal recorded; neighbours spend at most one crash; the letter is dead."""
+    from pipeline.front.supervise import Program, Supervisor
+
+    command = ["dramatiq", "pipeline.actors", "--processes", "1", "--threads", "3"]
+    import sys
+
+    supervisor = Supervisor([Program("worker", [sys.executable, "-m", *command], place.environment(), grace=5)], say=print)
+    supervisor.start()
+    try:
+        place.until(place.pids, 20, "the worker")
+        beside = submit_many(None, "single", [{"do": "sleep", "seconds": 3} for _ in range(2)])
+        place.until(lambda: place.count("SELECT count(*) FROM jobs WHERE status = 'running'") == 2, 20, "the neighbours")
+        bad = submit(None, "single", {"do": "kill"})
+        after = submit_many(None, "single", [{"do": "ledger"} for _ in range(3)])
+        [row] = place.finished(bad, timeout=60)
+        assert (row["status"], row["crashes"], row["attempts"]) == ("failed", 3, 0)
+        assert "SIGKILL" in row["error_message"]
+        pids = [pid for job, _, _, pid in place.executions() if job == str(bad)]
+        workers = {r["pid"] for r in place.rows("SELECT pid FROM workers")}
+        assert [pid in workers for pid in pids] == [True, False, False]
+        for job in place.finished(*beside, *after, timeout=60):
+            assert job["status"] == "succeeded" and job["crashes"] <= 1 and job["attempts"] == 0
+        place.until(lambda: place.depth("single.act.XQ") == 1, 20, "the dead letter")
+    finally:
+        supervisor.stop()
+
+
+@pytest.mark.parametrize(("do", "cause"), [("segfault", "SIGSEGV"), ("hog", "memory limit"), ("sleep", "time limit")])
+def test_rule_4_an_isolated_phase_dies_alone_with_its_cause_recorded(place: Place, do: str, cause: str) -> None:
+    """A crash, a memory hog and an endless loop take down only their own child process."""
+    place.db.execute("UPDATE phases SET max_crashes = 1 WHERE workflow = 'caged'")
+    place.worker(threads=2)
+    [pid] = place.pids()
+    job = submit(None, "caged", {"do": do, "seconds": 60})
+    [row] = place.finished(job, timeout=40)
+    assert row["status"] == "failed" and cause in row["error_message"]
+    assert place.pids() == [pid]
+
+
+def test_rule_4_an_isolated_phase_keeps_every_guarantee(place: Place) -> None:
+    """Results, writes, errors and waits come through the child as they would without one."""
+    place.worker(threads=3)
+    good, flaky, waits, hopeless = submit_many(
+        None, "caged", [{"do": "ledger"}, {"do": "flaky"}, {"do": "wait", "times": 1}, {"do": "permanent"}]
+    )
+    rows = place.finished(good, flaky, waits, hopeless, timeout=60)
+    assert [row["status"] for row in rows] == ["succeeded", "succeeded", "succeeded", "failed"]
+    assert [row["attempts"] for row in rows] == [0, 1, 0, 1]
+    assert place.count("SELECT count(*) FROM ledger") == 3
+    assert rows[0]["result"] == {"act": {"fence": 1}}
+
+
+def test_rule_5_a_full_pool_waits_in_postgresql(place: Place) -> None:
+    """Three processors: never a fourth job at once, over all processes; the others wait at the gate, not in threads."""
+    place.worker(threads=4, processes=2)
+    jobs = submit_many(None, "pooled", [{"seconds": 0.3} for _ in range(12)])
+    most = 0
+    while place.count("SELECT count(*) FROM jobs WHERE completed_at IS NULL"):
+        busy = place.count("SELECT count(*) FROM processors WHERE phase = 'narrow' AND state = 'busy'")
+        most = max(most, busy)
+        assert busy <= 3
+    assert most == 3
+    assert {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
+    assert place.counter("refused.pool_full") == 0
+
+
+def test_rule_5_a_full_queue_waits_in_postgresql_and_a_shut_gate_is_reported(place: Place) -> None:
+    """Five messages in the broker at most; the rest wait as rows and follow as there is room."""
+    from pipeline.flow.workflow import find_phase
+
+    place.worker(threads=1, queues=("plain.alpha",))
+    jobs = submit_many(None, "small", [{} for _ in range(12)])
+    place.until(lambda: place.depth("small.queue") == 5, 10, "a full queue")
+    assert place.count("SELECT count(*) FROM outbox WHERE sent_at IS NULL") == 7
+    assert find_phase("small.queue").send(jobs[-1]).reason == "queue_full"
+    place.worker(threads=2)
+    assert {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
+
+
+def test_rule_5_the_throttle_reserves_a_place_in_time(place: Place) -> None:
+    """Two every half second: six jobs are given their times at once and take at least a second."""
+    place.worker(threads=4)
+    jobs = submit_many(None, "paced", [{} for _ in range(6)])
+    place.finished(*jobs)
+    sent = [row["sent_at"].timestamp() for row in place.rows("SELECT sent_at FROM attempts ORDER BY sent_at")]
+    assert [round(2 * (moment - sent[0])) / 2 for moment in sent] == [0, 0, 0.5, 0.5, 1, 1]
+
+
+def test_rule_6_a_retry_waits_in_postgresql_and_exhaustion_is_a_dead_letter(place: Place) -> None:
+    """Three executions, then failed; the message goes through the dead-letter exchange."""
+    place.worker(threads=2)
+    job = submit(None, "single", {"do": "fail"})
+    [row] = place.finished(job)
+    assert (row["status"], row["attempts"]) == ("failed", 3)
+    assert "the outside world is away" in row["error_message"]
+    assert [a["outcome"] for a in place.attempts(job)] == ["retried", "retried", "exhausted"]
+    [letter] = place.until(lambda: place.messages("single.act.XQ"), 10, "the dead letter")
+    assert letter["headers"]["x-death"][0]["reason"] == "rejected"
+    assert json.loads(letter["body"])["args"][0]["header"]["job_id"] == str(job)
+
+
+def test_rule_7_a_message_is_acknowledged_only_after_its_transition(place: Place) -> None:
+    """While PostgreSQL holds the transition back, the message stays unacknowledged."""
+    place.worker(threads=1)
+    job = submit(None, "single", {"do": "sleep", "seconds": 0.5})
+    place.running(job)
+    with psycopg.connect(place.database_url) as blocker:
+        blocker.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (job,))
+        place.until(lambda: place.count(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%%pipeline_complete%%'"),
+            20, "the completion to wait")  # fmt: skip
+        assert place.depth("single.act") == 1
+    place.finished(job)
+    place.until(lambda: place.depth("single.act") == 0, 10, "the acknowledgement")
+
+
+def test_rule_8_a_job_commits_with_the_callers_rows_or_not_at_all(place: Place) -> None:
+    """submit inside the caller's transaction; a rollback leaves nothing."""
+    with Session(database.engine()) as session:
+        kept = submit(session, "single", {"do": "nothing"})
+        session.commit()
+    with Session(database.engine()) as session:
+        submit(session, "single", {"do": "nothing"})
+        session.rollback()
+    assert [row["id"] for row in place.rows("SELECT id FROM jobs")] == [kept]
+    place.db.execute("SELECT pipeline_submit('single', '{\"do\": \"nothing\"}')")
+    place.worker(threads=1)
+    jobs = [row["id"] for row in place.rows("SELECT id FROM jobs")]
+    assert len(jobs) == 2 and {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
+
+
+def test_rule_8_two_relays_do_no_harm(place: Place) -> None:
+    """Both admit at once; every job is sent once."""
+    place.worker(threads=2, queues=("plain.alpha",))
+    jobs = submit_many(None, "triple", [{} for _ in range(200)])
+    with psycopg.connect(place.database_url, autocommit=True) as second:
+        taken = [row[0] for row in second.execute("SELECT job_id FROM pipeline_admit(NULL, 50)").fetchall()]
+    place.until(lambda: place.depth("triple.first") == 200 - len(taken), 15, "the leader's share")
+    sent = {json.loads(m["body"])["args"][0]["header"]["job_id"] for m in place.messages("triple.first")}
+    assert len(sent) == 200 - len(taken)
+    assert sent.isdisjoint(str(job) for job in taken)
+    assert sent | {str(job) for job in taken} == {str(job) for job in jobs}
+
+
+@pytest.mark.parametrize("do", ["bad_write", "deadlock"])
+def test_rule_9_a_write_that_fails_fails_alone(place: Place, do: str) -> None:
+    """A constraint or a deadlock in one phase's write leaves jobs that were committed beside it alone."""
+    place.worker(threads=6)
+    bodies = [{"do": do, "rows": [1, 2]}, {"do": do, "rows": [2, 1]}] + [{"do": "nothing"} for _ in range(20)]
+    jobs = submit_many(None, "single", bodies)
+    rows = place.finished(*jobs)
+    assert {row["status"] for row in rows[2:]} == {"succeeded"}
+    assert sum(row["attempts"] for row in rows[2:]) == 0
+    if do == "bad_write":
+        assert {row["status"] for row in rows[:2]} == {"failed"} and "NotNullViolation" in rows[0]["error_message"]
+    else:
+        assert {row["status"] for row in rows[:2]} == {"succeeded"}
+        assert place.count("SELECT sum(n) FROM rows_to_lock") == 4
+
+
+def test_rule_10_the_sweeper_sends_again_what_the_broker_lost(place: Place) -> None:
+    """A purged queue is noticed by comparing counts; the new send number voids anything that turns up after all."""
+    place.worker(threads=1, queues=("plain.alpha",))
+    jobs = submit_many(None, "single", [{"do": "nothing"} for _ in range(10)])
+    place.until(lambda: place.depth("single.act") == 10, 10, "the queue to fill")
+    place.channel().queue_purge("single.act")
+    place.worker(threads=2)
+    assert {row["status"] for row in place.finished(*jobs, timeout=40)} == {"succeeded"}
+    assert place.counter("resent") >= 10 or place.until(lambda: place.counter("resent") >= 10, 5, "the count")
+
+
+def test_rule_11_the_last_final_child_sends_the_callback_once(place: Place) -> None:
+    """Failed and cancelled children count too; a replay never fires it again."""
+    place.worker(threads=3)
+    with database.engine().begin() as connection:
+        batch = open_batch(connection, then="plain", body={"of": "the batch"})
+        jobs = submit_many(connection, "single", [{"do": "nothing"}, {"do": "permanent"}, {"do": "wait", "seconds": 600}], batch=batch)
+        seal_batch(connection, batch)
+    place.finished(*jobs[:2])
+    assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'plain'") == 0
+    place.until(lambda: place.job(jobs[2])["wait_reason"] == "rate_limit", 10, "the child to be parked")
+    cancel(None, jobs[2])
+    [callback] = place.rows("SELECT * FROM jobs WHERE workflow = 'plain'")
+    assert callback["body"]["batch"] == {"id": str(batch), "total": 3, "failed": 2}
+    retry(None, jobs[1])
+    place.finished(jobs[1], callback["id"])
+    assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'plain'") == 1
+
+
+def test_rule_12_permanent_errors_are_not_retried_and_leave_no_dead_letter(place: Place) -> None:
+    """Failed at once, acknowledged."""
+    place.worker(threads=1)
+    job = submit(None, "single", {"do": "permanent"})
+    [row] = place.finished(job)
+    assert (row["status"], len(place.executions())) == ("failed", 1)
+    place.until(lambda: place.depth("single.act") == 0, 10, "the acknowledgement")
+    assert place.depth("single.act.XQ") == 0
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{"header": {}}, "not a uuid", 17, None, {"version": "9.9"}, {"job_id": "no"}, {"send": "1"}, {"type": "plain.alpha"}],
+)
+def test_rule_12_an_invalid_envelope_rejects_the_message_and_never_the_job(place: Place, broken: object) -> None:
+    """The message goes to the dead letters; the job it names goes on undisturbed."""
+    place.worker(threads=1)
+    job = submit(None, "single", {"do": "sleep", "seconds": 0.5})
+    place.running(job)
+    bad = envelope(job, **broken) if isinstance(broken, dict) and "header" not in broken else broken
+    place.publish("single.act", bad)
+    place.until(lambda: place.depth("single.act.XQ") == 1, 10, "the dead letter")
+    assert [row["status"] for row in place.finished(job)] == ["succeeded"]
+
+
+def test_rule_12_bytes_that_are_no_message_go_to_the_dead_letters(place: Place) -> None:
+    """Garbage, a message for an unknown actor, and one for an unknown job do not disturb the worker."""
+    place.worker(threads=1)
+    place.publish_raw("single.act", b"\xff\xfe not json")
+    place.publish_raw("single.act", b"x" * 300_000)
+    place.publish("single.act", envelope(uuid4()))
+    place.until(lambda: place.depth("single.act.XQ") == 2, 10, "two dead letters")
+    place.until(lambda: place.counter("refused.unknown_job") == 1, 10, "the unknown job to be counted")
+    job = submit(None, "single", {"do": "nothing"})
+    assert [row["status"] for row in place.finished(job)] == ["succeeded"]
+
+
+def test_rule_13_a_dead_letter_moved_back_revives_its_job(place: Place) -> None:
+    """As the management UI's "Move messages" does: same body, x-death kept. The job gets fresh budgets."""
+    place.worker(threads=1)
+    job = submit(None, "single", {"do": "flaky", "until": 5})
+    place.finished(job)
+    [letter] = place.until(lambda: place.messages("single.act.XQ"), 10, "the dead letter")
+    place.publish_raw("single.act", letter["body"], headers=letter["headers"])
+    place.until(lambda: place.counter("revived") == 1, 15, "the revival")
+    [row] = place.finished(job)
+    assert [a["outcome"] for a in place.attempts(job)][:3] == ["retried", "retried", "exhausted"]
+    assert len(place.attempts(job)) > 3
+    place.publish_raw("single.act", letter["body"], headers=letter["headers"])
+    place.until(lambda: place.counter("refused.superseded") == 1, 15, "the old letter to be void")
+
+
+def test_rule_14_every_start_has_its_own_identity_and_temp_folders_go_away(place: Place) -> None:
+    """Same WORKER_ID, different workers; a killed worker's folders are removed by another."""
+    temp = place.folder / "temp"
+    place.worker(threads=1, WORKER_ID="ocr-1")
+    place.worker(threads=1, WORKER_ID="ocr-1")
+    ids = [row["id"] for row in place.rows("SELECT id FROM workers")]
+    assert len(set(ids)) == 2 and all(i.startswith("ocr-1-") for i in ids)
+    job = submit(None, "single", {"do": "temp", "seconds": 60})
+    place.until(lambda: list(temp.glob("*/*/page.png")), 20, "the folder")
+    os.kill(place.holder(job), signal.SIGKILL)
+    place.finished(job)
+    place.until(lambda: not list(temp.glob("*/*")), 20, "the folders to go")
+    done = submit(None, "single", {"do": "temp", "seconds": 0})
+    place.finished(done)
+    assert not list(Path(temp).glob("*/*"))
+
+
+def test_g5_a_cancelled_job_leaves_no_effect_and_its_attempt_is_told(place: Place) -> None:
+    """Within one heartbeat; the message is acknowledged, not retried."""
+    place.worker(threads=1)
+    job = submit(None, "single", {"do": "sleep", "seconds": 60})
+    place.running(job)
+    assert cancel(None, job) is True
+    started = time.monotonic()
+    place.until(lambda: place.depth("single.act") == 0, 20, "the attempt to stop")
+    assert time.monotonic() - started < 5
+    assert place.job(job)["status"] == "cancelled"
+    assert place.count("SELECT count(*) FROM ledger") == 0
+    assert cancel(None, job) is False
+
+
+def test_g9_priorities_and_earlier_phases_go_first(place: Place) -> None:
+    """Within a phase the higher priority first, then the older one."""
+    jobs = [submit(None, "single", {"do": "nothing", "n": n}, priority=p) for n, p in enumerate([0, 0, 5, 9])]
+    place.worker(threads=1)
+    place.finished(*jobs)
+    order = [job for job, *_ in place.executions()]
+    assert order == [str(jobs[3]), str(jobs[2]), str(jobs[0]), str(jobs[1])]

@@ -1,0 +1,87 @@
+"""What a phase may be called and what it may use."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.rules.envelope import build, parse
+from pipeline.rules.phase import PhaseSpec, Throttle, idempotency_key
+
+names = st.from_regex(r"\A[a-z][a-z0-9]*(-[a-z0-9]+){0,3}\Z").filter(lambda name: len(name) <= 60)
+
+
+@given(names, names)
+def test_every_phase_has_a_queue_that_fits_an_envelope(workflow: str, name: str) -> None:
+    """A name that can be declared can be sent."""
+    spec = PhaseSpec(workflow, name)
+    envelope = build(
+        job_id=uuid4(), queue=spec.queue, send=1, attempt=1, max_attempts=spec.max_attempts,
+        created_at="2026-01-02T03:04:05+00:00", body={}, trace_id="a" * 32, span_id="b" * 16,
+    )  # fmt: skip
+    assert parse(envelope).header.type == f"{workflow}.{name}"
+
+
+@given(names)
+def test_an_actor_is_named_like_the_function_it_was_made_from(name: str) -> None:
+    """With its workflow in front, because names are global to a broker."""
+    assert PhaseSpec("website", name).actor == f"website.{name.replace('-', '_')}"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Website", "web_site", "web site", "-web", "web-", "web--site", "1web", "wéb", "a.b", "a\n", "a" * 61]
+)
+def test_a_name_is_lower_case_words_joined_by_dashes(name: str) -> None:
+    """Because it becomes a queue, a routing key, a processor's name and a folder."""
+    for workflow, phase in ((name, "good"), ("good", name)):
+        with pytest.raises(ValueError, match="lower-case words"):
+            PhaseSpec(workflow, phase)
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"pool": 0}, "pool=None"),
+        ({"pool": -1}, "at least one processor"),
+        ({"queue_limit": 0}, "at least 1"),
+        ({"max_attempts": 0}, "at least 1"),
+        ({"max_crashes": 0}, "at least 1"),
+    ],
+)
+def test_a_limit_below_one_is_refused_with_what_to_do(limits: dict[str, Any], said: str) -> None:
+    """At declaration."""
+    with pytest.raises(ValueError, match=f"phase act: .*{said}"):
+        PhaseSpec("single", "act", **limits)
+
+
+@pytest.mark.parametrize(
+    "limits", [{"time_limit": 0.0}, {"time_limit": -1.0}, {"stale_after": -1.0}, {"memory_limit": 0}]
+)
+def test_a_time_or_size_of_nothing_is_refused(limits: dict[str, Any]) -> None:
+    """A phase with no time would fail every job it gets."""
+    with pytest.raises(ValueError, match=r".+"):
+        PhaseSpec("single", "act", **limits)
+
+
+@pytest.mark.parametrize("pace", [(0, 1.0), (-1, 1.0), (1, 0.0), (1, -1.0)])
+def test_a_throttle_that_lets_nothing_through_is_refused(pace: tuple[int, float]) -> None:
+    """PostgreSQL's CHECK would refuse it only at the migration."""
+    with pytest.raises(ValueError, match=r".+"):
+        Throttle(*pace)
+
+
+def test_the_defaults_are_the_specs_numbers() -> None:
+    """Pool of ten, a thousand messages, three executions, three crashes."""
+    spec = PhaseSpec("single", "act")
+    assert (spec.pool, spec.queue_limit, spec.max_attempts, spec.max_crashes) == (10, 1000, 3, 3)
+
+
+@given(st.uuids(), names, names)
+def test_an_idempotency_key_is_stable_and_differs_between_phases(job: object, one: str, other: str) -> None:
+    """G4: the same for every attempt."""
+    assert idempotency_key(job, one) == idempotency_key(str(job), one)
+    assert (idempotency_key(job, one) == idempotency_key(job, other)) == (one == other)
