@@ -7,7 +7,13 @@ from psycopg.rows import TupleRow
 from sqlalchemy import Engine, create_engine
 
 # A connection that RabbitMQ's or the user's network ate must not hang a thread for minutes.
-KEEPALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "connect_timeout": 10}
+KEEPALIVE = {
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "connect_timeout": 10,
+}
 
 
 def engine(url: str, *, size: int = 5) -> Engine:

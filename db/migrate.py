@@ -59,7 +59,8 @@ def _state(connection: Connection) -> tuple[str | None, str | None]:
     found = []
     for table, column in (("alembic_version", "version_num"), ("pipeline_schema", "digest")):
         exists = connection.execute(text("SELECT to_regclass(:t)"), {"t": table}).scalar()
-        found.append(connection.execute(text(f"SELECT {column} FROM {table}")).scalar() if exists else None)
+        query = text(f"SELECT {column} FROM {table}")  # noqa: S608  both names stand above
+        found.append(connection.execute(query).scalar() if exists else None)
     return found[0], found[1]
 
 

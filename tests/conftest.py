@@ -27,7 +27,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 def template(servers: Servers) -> str:
     """A migrated database to clone for each test: much faster than migrating each."""
     os.environ.setdefault("TEST_RECORD", os.devnull)
-    import pipeline.actors
     import tests.workflows  # noqa: F401
     from db.migrate import migrate
     from pipeline.flow.register import register

@@ -63,7 +63,16 @@ class Place:
                queues: tuple[str, ...] = (), **extra: str) -> subprocess.Popen[bytes]:  # fmt: skip
         """Start ``dramatiq pipeline.actors`` for real, and wait until its processes are ready."""
         log = self.folder / f"worker-{len(self._workers)}.log"
-        command = [sys.executable, "-m", "dramatiq", "pipeline.actors", "--processes", str(processes), "--threads", str(threads)]
+        command = [
+            sys.executable,
+            "-m",
+            "dramatiq",
+            "pipeline.actors",
+            "--processes",
+            str(processes),
+            "--threads",
+            str(threads),
+        ]
         command += ["--queues", *queues] if queues else []
         process = subprocess.Popen(
             command, cwd=ROOT, env={**os.environ, **self.environment(), **extra},
@@ -77,7 +86,11 @@ class Place:
 
     def pids(self) -> list[int]:
         """The living worker processes, newest last."""
-        return [row["pid"] for row in self.rows("SELECT pid FROM workers WHERE stopped_at IS NULL ORDER BY no") if lives(row["pid"])]
+        return [
+            row["pid"]
+            for row in self.rows("SELECT pid FROM workers WHERE stopped_at IS NULL ORDER BY no")
+            if lives(row["pid"])
+        ]
 
     def holder(self, job_id: UUID) -> int:
         """The pid of the worker that holds the job."""
@@ -187,7 +200,9 @@ class Place:
             if found:
                 return found
             if time.monotonic() > deadline:
-                raise AssertionError(f"waited {timeout} s for {what}\n{self.servers.rabbitmq.queue_counts(self.name)}\n{self.logs()[-6000:]}")
+                raise AssertionError(
+                    f"waited {timeout} s for {what}\n{self.servers.rabbitmq.queue_counts(self.name)}\n{self.logs()[-6000:]}"
+                )
             time.sleep(0.02)
 
     def finished(self, *jobs: UUID, timeout: float = 30.0) -> list[dict[str, Any]]:
@@ -212,7 +227,7 @@ def lives(pid: int) -> bool:
     """Whether the process runs; a zombie does not."""
     try:
         os.kill(pid, 0)
-        return not Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (ProcessLookupError, FileNotFoundError):
         return False
 

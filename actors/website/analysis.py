@@ -45,7 +45,7 @@ class Analysis(BaseModel):
         return value.strip().lower() if isinstance(value, str) else value
 
 
-class Unusable(ValueError):  # noqa: N818  # a judgement on an answer, not a failure of the program
+class Unusable(ValueError):  # a judgement on an answer, not a failure of the program
     """The answer does not fit; the message lists the problems in words that the model can act on."""
 
 

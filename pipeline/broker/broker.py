@@ -41,7 +41,7 @@ class PipelineBroker(RabbitmqBroker):
         self.outbound: Outbound | None = None
         self.before_close: Callable[[], None] = lambda: None
 
-    @property
+    @property  # type: ignore[override]
     def parameters(self) -> list[Parameters]:
         """Where RabbitMQ is; several addresses of a cluster are separated by ';'."""
         return self._addresses(blocked_timeout=30)
@@ -76,7 +76,9 @@ class PipelineBroker(RabbitmqBroker):
         if queue_name == SWEEPS:
             return SweepConsumer(inbound, queue_name, timeout / 1000, self._run_inline)
         thread = cast("ConsumerThread", threading.current_thread())
-        return PhaseConsumer(inbound, queue_name, prefetch, timeout / 1000, thread.handle_message, self._closing)
+        return PhaseConsumer(
+            inbound, queue_name, prefetch, timeout / 1000, on_delivery=thread.handle_message, on_close=self._closing
+        )
 
     def declare_queue(self, queue_name: str, *, ensure: bool = False) -> None:
         """As Dramatiq's, without the delay queue."""
@@ -87,7 +89,7 @@ class PipelineBroker(RabbitmqBroker):
             self.queues_pending.add(name)
             self.emit_after("declare_queue", name)
         if ensure:
-            self._ensure_queue(name)
+            self._ensure_queue(name)  # type: ignore[no-untyped-call]
 
     def _addresses(self, blocked_timeout: float | None = None) -> list[Parameters]:
         # The link waits out a memory alarm: giving up would only send everything again.

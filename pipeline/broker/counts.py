@@ -19,7 +19,7 @@ def message_counts(management_url: str | None, amqp_url: str, queues: list[str])
 def _ask_management(management_url: str, amqp_url: str) -> dict[str, int] | None:
     address = urlsplit(management_url)
     auth = (unquote(address.username or ""), unquote(address.password or ""))
-    vhost = quote(unquote(urlsplit(amqp_url.split(";")[0]).path[1:]) or "/", safe="")
+    vhost = quote(unquote(urlsplit(amqp_url.split(";", maxsplit=1)[0]).path[1:]) or "/", safe="")
     base = f"{address.scheme}://{address.hostname}:{address.port}"
     try:
         # Without statistics the totals of classic queues are current; with them they lag by seconds.
@@ -35,11 +35,11 @@ def _ask_amqp(amqp_url: str, queues: list[str]) -> dict[str, int] | None:
     """Only ready messages can be counted this way, so it answers for empty queues and nothing else."""
     counts: dict[str, int] = {}
     try:
-        connection = pika.BlockingConnection(pika.URLParameters(amqp_url.split(";")[0]))
+        connection = pika.BlockingConnection(pika.URLParameters(amqp_url.split(";", maxsplit=1)[0]))
         try:
             for queue in queues:
                 found = connection.channel().queue_declare(queue, passive=True).method
-                counts[queue] = found.message_count if found.consumer_count == 0 else 2**31
+                counts[queue] = int(found.message_count or 0) if found.consumer_count == 0 else 2**31
         finally:
             connection.close()
     except (AMQPError, OSError):

@@ -118,7 +118,12 @@ class Inbound(Side):
 
     def _decode(self, queue: str, body: bytes) -> Message[Any] | None:
         if len(body) > BODY_LIMIT:
-            log.error("queue %s: a message of %d bytes was sent to the dead letters; the limit is %d", queue, len(body), BODY_LIMIT)
+            log.error(
+                "queue %s: a message of %d bytes was sent to the dead letters; the limit is %d",
+                queue,
+                len(body),
+                BODY_LIMIT,
+            )
             return None
         try:
             message = Message.decode(body)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from threading import Thread
 from typing import TYPE_CHECKING
 
-import pika
 from pika.adapters.select_connection import IOLoop, SelectConnection
+from pika.exceptions import AMQPConnectionError
 
 if TYPE_CHECKING:
     from pika.channel import Channel
@@ -136,6 +136,6 @@ class Side:
 
 def _say(reason: object) -> str:
     """One line about a lost connection; never the address, which may hold a password."""
-    if isinstance(reason, pika.exceptions.AMQPConnectionError) and reason.args:
+    if isinstance(reason, AMQPConnectionError) and reason.args:
         reason = reason.args[0]
     return f"{type(reason).__name__}: {reason}".split("\n", 1)[0][:200]

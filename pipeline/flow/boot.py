@@ -1,7 +1,8 @@
-"""The middleware that turns a Dramatiq worker into one of ours: starts the threads, counts busy ones, shuts down in order."""
+"""The middleware that turns a Dramatiq worker into one of ours: boots it, counts busy threads, shuts it down."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from pipeline.flow import caretaker, process, signals
 from pipeline.flow.process import WorkerProcess
 from pipeline.flow.saturation import Saturation
 from pipeline.observe import logs
+from pipeline.rules.errors import BadInput
+from pipeline.settings import Settings
 
 if TYPE_CHECKING:
     from dramatiq import Broker, Worker
@@ -29,8 +32,7 @@ class Engine(Middleware):
         self._saturation: Saturation | None = None
 
     def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
-        config = settings.get()
-        logs.configure(config.log_format, config.log_level)
+        config = _prepared()
         signals.survive_group_signals()
         ours = brokers.current()
         inbound, outbound = ours.open()
@@ -77,10 +79,25 @@ class Engine(Middleware):
         running.committer.flush(30)
 
 
+def _prepared() -> Settings:
+    """The settings, once everything they name can be used. Dramatiq would log an error here and go on without us."""
+    from pipeline.flow.prepare import prepare  # the workflows' own imports come back to this module
+
+    try:
+        config = settings.get()
+        logs.configure(config.log_format, config.log_level)
+        prepare(config)
+    except BadInput as error:
+        sys.stderr.write(f"pipeline: {error}\n")
+        raise SystemExit(3) from None
+    return config
+
+
 def _let_threads_begin(worker: Worker) -> None:
     """Dramatiq's threads set their flag when they begin: one that is told to stop before that would never end."""
     deadline = monotonic() + 2
-    for thread in [*worker.workers, *worker.consumers.values()]:
+    threads: list[Any] = [*worker.workers, *worker.consumers.values()]
+    for thread in threads:
         while thread.is_alive() and not thread.running and monotonic() < deadline:
             sleep(0.01)
 

@@ -44,7 +44,7 @@ class Caretaker:
         return self._ledger.check(connection)
 
     def _bury(self, connection: sweeps.Connection, one: sweeps.Reclaimed) -> None:
-        """A poison pill without a message at hand still gets its dead letter, so that it can be found and revived there."""
+        """A poison pill without a message at hand still gets its dead letter, to be found and revived there."""
         row = connection.execute(LETTER, (one.job_id,)).fetchone()
         if row is None:
             return
@@ -55,7 +55,9 @@ class Caretaker:
         )  # fmt: skip
         headers = {"x-pipeline-dead": "poisoned"}
         queue = dead_letter_queue(one.queue)
-        self._outbound.publish([Outgoing(queue, letter, priority, one.job_id, send, moment, headers)], lambda failed: None)
+        self._outbound.publish(
+            [Outgoing(queue, letter, priority, one.job_id, send, moment, headers)], lambda failed: None
+        )
 
 
 LETTER = """SELECT ph.actor, j.send, j.attempts, j.max_attempts, j.priority, j.body, j.trace_id, j.span_id, now()

@@ -71,7 +71,7 @@ class Claim:
             if self.isolated:
                 self.stop()
             elif self._thread is not None:
-                raise_thread_exception(self._thread, Interrupted)
+                raise_thread_exception(self._thread, Interrupted)  # type: ignore[no-untyped-call]
 
     def _absorb(self) -> None:
         # The exception may still be on its way to this thread; it must not hit the next job.

@@ -36,15 +36,19 @@ def claim_phase(worker: WorkerProcess, spec: PhaseSpec, token: Token, delivery: 
         if verdict == "claimed":
             return _claim(spec, token.job_id, row, delivery)
         if verdict == "failed" and delivery.revived:
-            return _revive(token)
+            _revive(token)
+            return None
         if verdict != "running" or token.send is None:
-            return _refuse(worker, token, verdict)
+            _refuse(worker, token, verdict)
+            return None
         verdict = _meet(worker, token, holder, fence, delivery)
         if verdict == "poisoned":
             delivery.fail()
         if verdict in ("held", "poisoned"):
-            return _refuse(worker, token, "already_running" if verdict == "held" else verdict)
-    return _refuse(worker, token, "unstable")
+            _refuse(worker, token, "already_running" if verdict == "held" else verdict)
+            return None
+    _refuse(worker, token, "unstable")
+    return None
 
 
 def _meet(worker: WorkerProcess, token: Token, holder: str, fence: int, delivery: Delivery) -> str:

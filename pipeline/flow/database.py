@@ -17,5 +17,5 @@ def engine() -> Engine:
 
 
 @lru_cache(maxsize=4)
-def _engine(pid: int, url: str) -> Engine:
+def _engine(pid: int, url: str) -> Engine:  # noqa: ARG001  the pid is there to be part of the key
     return engines.engine(url)

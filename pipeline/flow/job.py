@@ -6,16 +6,18 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 from uuid import UUID
 
 from pipeline.rules.errors import Cancelled, StaleClaim
 from pipeline.rules.phase import idempotency_key
 
+NOBODY = UUID(int=0)
 Read = Callable[[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 
 
-def _no_database(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _no_database(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:  # noqa: ARG001
     raise RuntimeError("this job has no database: pass read=… when you build a Job in a test")
 
 
@@ -24,7 +26,7 @@ class Job:
     """One attempt at one phase. Build it yourself to test a handler without broker or database."""
 
     body: dict[str, Any]
-    id: UUID = UUID(int=0)
+    id: UUID = NOBODY
     workflow: str = "test"
     phase: str = "test"
     results: dict[str, Any] = field(default_factory=dict)
@@ -32,7 +34,7 @@ class Job:
     fence: int = 1
     trace_id: str = "0" * 31 + "1"
     span_id: str = "0" * 15 + "1"
-    temp_root: Path = Path("/tmp/pipeline-jobs/test")
+    temp_root: Path = Path(gettempdir()) / "pipeline-jobs" / "test"
     read_rows: Read = _no_database
     report: Callable[[int, int], bool] = lambda done, total: True
     lost: str | None = None

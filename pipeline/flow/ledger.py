@@ -51,7 +51,8 @@ class Ledger:
             has = found.get(queue, 0)
             if has >= sent + running:
                 continue
-            since = short[queue] = self._short.get(queue, moment)
+            since: datetime = self._short.get(queue) or moment
+            short[queue] = since
             if (moment - since).total_seconds() >= (1 if has < sent else DOUBT):
                 self._resend(connection, queue, since)
                 del short[queue]

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from time import monotonic, sleep
 from uuid import UUID
 
@@ -30,8 +31,7 @@ BEAT = "SELECT job_id, fence, status FROM pipeline_heartbeat(%s, %s::uuid[], %s:
 
 def new_worker_id(name: str | None) -> str:
     """Unique for every start: a name or the host, the pid, the boot time of the process, and chance."""
-    with open("/proc/self/stat", encoding="ascii") as stat:
-        started = stat.read().rpartition(")")[2].split()[19]
+    started = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19]
     return f"{name or socket.gethostname()}-{os.getpid()}-{started}-{secrets.token_hex(3)}"
 
 

@@ -31,7 +31,9 @@ PROGRESS = text("SELECT pipeline_progress(:id, :fence, :done, :total)")
 class WorkerProcess:
     """Everything a worker thread needs. Made after the fork, at worker boot."""
 
-    def __init__(self, settings: Settings, inbound: Inbound, outbound: Outbound, *, threads: int, queues: list[str]) -> None:
+    def __init__(
+        self, settings: Settings, inbound: Inbound, outbound: Outbound, *, threads: int, queues: list[str]
+    ) -> None:
         self.settings = settings
         self.inbound = inbound
         self.outbound = outbound
@@ -50,7 +52,7 @@ class WorkerProcess:
 
     @property
     def temp_root(self) -> Path:
-        """Where this worker's jobs have their folders; named after the worker, so that others can tell whose they are."""
+        """Where this worker's jobs have their folders; named after it, so that others can tell whose they are."""
         return self.settings.temp_folder / self.id
 
     def delivery(self) -> Delivery:
@@ -94,7 +96,11 @@ class WorkerProcess:
         for completion, completed in batch:
             if completed.verdict == "lost":
                 count("discarded")
-                self.log.warning("result discarded: the claim was lost", job=str(completion.claim.job_id), fence=completion.claim.fence)
+                self.log.warning(
+                    "result discarded: the claim was lost",
+                    job=str(completion.claim.job_id),
+                    fence=completion.claim.fence,
+                )
             elif completed.sent_at is not None:
                 outgoing.append(next_message(completion.claim, completed))
         if outgoing:
@@ -154,8 +160,5 @@ def current() -> WorkerProcess:
 
 
 def set_current(worker: WorkerProcess | None) -> None:
-    global _current
+    global _current  # noqa: PLW0603  one worker a process is what a process is
     _current = worker
-
-
-

@@ -168,7 +168,6 @@ class Relay:
                 self._health_due = monotonic()
                 self._second_look = monotonic() + self._patience + 0.1
 
-
     def _refill_pause(self, waiting: bool) -> float:
         """While jobs wait at a full queue, look often as long as that moves something, then ever less often."""
         if not waiting:

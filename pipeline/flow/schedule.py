@@ -28,8 +28,13 @@ def _periodic(spec: str, number: int) -> Callable[[Callable[[sweeps.Connection],
                 if row is not None and row[0]:
                     log.info("sweep", name=sweep.__name__, did=str(sweep(connection)))
 
-        return dramatiq.actor(
-            run, actor_name=f"pipeline.{sweep.__name__}", queue_name=SWEEPS, periodic=cron(spec), broker=broker()
+        return dramatiq.Actor(
+            run,
+            actor_name=f"pipeline.{sweep.__name__}",
+            queue_name=SWEEPS,
+            priority=0,
+            broker=broker(),
+            options={"periodic": cron(spec)},
         )
 
     return declare

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from pipeline.flow.process import WorkerProcess
 
 COMPLETE = text("""SELECT verdict, queue, actor, send, max_attempts, sent_at
-    FROM pipeline_complete(:worker, ARRAY[CAST(:id AS uuid)], ARRAY[CAST(:fence AS bigint)], ARRAY[CAST(:result AS jsonb)])""")
+    FROM pipeline_complete(:worker, ARRAY[CAST(:id AS uuid)], ARRAY[CAST(:fence AS bigint)],
+                           ARRAY[CAST(:result AS jsonb)])""")
 OUTCOME = text("SELECT pipeline_outcome(:id, :fence)")
 DEAD_LETTERED = ("exhausted", "poisoned")
 
@@ -51,7 +52,9 @@ def settle(worker: WorkerProcess, claim: Claim, done: Done | Completed) -> None:
     worker.hand_over(claim, completed)
 
 
-def complete_with_write(worker_no: int, claim: Claim, write: Callable[[Connection], None], result: str | None) -> Completed:
+def complete_with_write(
+    worker_no: int, claim: Claim, write: Callable[[Connection], None], result: str | None
+) -> Completed:
     """The phase's own writes, the fenced transition, the history and the hand-over: one commit, or nothing."""
     try:
         with database.engine().begin() as connection:
@@ -120,7 +123,7 @@ def _interrupted(claim: Claim) -> tuple[str | None, dict[str, Any]]:
 
 
 def _retry(claim: Claim, error: str) -> tuple[str, dict[str, Any]]:
-    delay = claim.spec.backoff.delay(claim.attempts + 1, random.random())
+    delay = claim.spec.backoff.delay(claim.attempts + 1, random.random())  # noqa: S311  jitter
     return "pipeline_retry(:id, :fence, :error, :delay)", {"error": error, "delay": delay}
 
 

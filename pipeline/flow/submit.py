@@ -61,12 +61,12 @@ def submit_many(
 
 def cancel(caller: Caller, job_id: UUID, reason: str = "cancelled by request") -> bool:
     """Cancel a job. True if this call did it, False if the job had ended or never was."""
-    return _call(caller, "pipeline_cancel(:id, :reason)", id=job_id, reason=reason)
+    return bool(_call(caller, "pipeline_cancel(:id, :reason)", id=job_id, reason=reason))
 
 
 def retry(caller: Caller, job_id: UUID) -> bool:
     """Start the phase of a failed job again, with fresh budgets. False if the job is not failed."""
-    return _call(caller, "pipeline_replay(:id)", id=job_id)
+    return bool(_call(caller, "pipeline_replay(:id)", id=job_id))
 
 
 def open_batch(caller: Caller, then: str | None = None, body: Mapping[str, Any] | None = None) -> UUID:
@@ -91,7 +91,9 @@ def _encode(body: Mapping[str, Any], place: int) -> str:
     try:
         encoded = orjson.dumps(dict(body), option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_UUID)
     except TypeError as error:
-        raise BadInput(f"body {place} is not JSON: {error}; send references (strings, numbers, lists, objects)") from None
+        raise BadInput(
+            f"body {place} is not JSON: {error}; send references (strings, numbers, lists, objects)"
+        ) from None
     if len(encoded) > BODY_LIMIT:
         raise BadInput(
             f"body {place} has {len(encoded)} bytes, the limit is {BODY_LIMIT}: "

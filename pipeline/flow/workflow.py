@@ -73,13 +73,13 @@ class Workflow:
             run_phase(spec, work, message)
 
         run.__module__ = work.__module__
-        actor = dramatiq.actor(
+        actor = PhaseActor(
             run,
-            actor_class=PhaseActor,
             actor_name=spec.actor,
             queue_name=spec.queue,
             priority=len(self.phases),
             broker=broker(),
+            options={},
         )
         actor.spec, actor.work = spec, work
         self.phases.append(actor)

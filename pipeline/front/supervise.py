@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic
 
 STEADY = 30.0
@@ -16,12 +17,13 @@ PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0)
 
 @dataclass
 class Program:
-    """One program that must run. ``grace`` is how long it may take to stop."""
+    """One program that must run. ``grace`` is how long it may take to stop; ``log`` takes what it prints."""
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
     grace: float = 30.0
+    log: Path | None = None
 
 
 class Supervisor:
@@ -64,9 +66,7 @@ class Supervisor:
         deaths = 0
         while not self._stop.is_set():
             started = monotonic()
-            process = subprocess.Popen(
-                program.command, env={**os.environ, **program.environment}, stdin=subprocess.DEVNULL, start_new_session=True
-            )
+            process = _start(program)
             self._running[program.name] = process
             if self._stop.is_set():
                 _signal(process, signal.SIGTERM)
@@ -79,6 +79,22 @@ class Supervisor:
             pause = PAUSES[min(deaths, len(PAUSES)) - 1]
             self._say(f"{program.name} ended ({_how(code)}); starting it again in {pause:g} s")
             self._stop.wait(pause)
+
+
+def _start(program: Program) -> subprocess.Popen[bytes]:
+    log = program.log.open("ab") if program.log else None
+    try:
+        return subprocess.Popen(
+            program.command,
+            env={**os.environ, **program.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT if log else None,
+            start_new_session=True,
+        )
+    finally:
+        if log:
+            log.close()
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:

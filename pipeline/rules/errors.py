@@ -121,5 +121,5 @@ def _http_status(error: BaseException) -> int | None:
 
 def _header(error: BaseException, name: str) -> str | None:
     headers = getattr(getattr(error, "response", None), "headers", None)
-    value = headers.get(name) if hasattr(headers, "get") else None
+    value = headers.get(name) if headers is not None and hasattr(headers, "get") else None
     return value if isinstance(value, str) else None

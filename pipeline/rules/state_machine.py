@@ -31,6 +31,7 @@ class Step(StrEnum):
     CANCEL = "cancel"
     UNDELIVERABLE = "undeliverable"
     REPLAY = "replay"
+    DISCARD = "discard"
 
 
 FINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED})
@@ -52,6 +53,7 @@ NEXT: dict[tuple[Status, Step], Status] = {
     (Status.PENDING, Step.UNDELIVERABLE): Status.FAILED,
     (Status.RETRYABLE, Step.UNDELIVERABLE): Status.FAILED,
     (Status.FAILED, Step.REPLAY): Status.PENDING,
+    (Status.FAILED, Step.DISCARD): Status.CANCELLED,
 }
 
 

@@ -44,11 +44,17 @@ def test_a_frozen_workers_late_completion_changes_nothing(place: Place) -> None:
     os.kill(victim, signal.SIGSTOP)
     # The frozen one leads the relay too: without it nobody would look. The second worker must depose it.
     place.worker(threads=1)
-    place.db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'pipeline relay%'")
+    place.db.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'pipeline relay%'"
+    )
     [row] = place.finished(job, timeout=40)
     before = place.attempts(job)
     os.kill(victim, signal.SIGCONT)
-    place.until(lambda: place.count("SELECT (counters->>'discarded')::int FROM workers WHERE pid = %s", victim), 20, "the late result")
+    place.until(
+        lambda: place.count("SELECT (counters->>'discarded')::int FROM workers WHERE pid = %s", victim),
+        20,
+        "the late result",
+    )
     assert place.job(job)["fence"] == row["fence"] == 2
     assert place.attempts(job) == before
     assert place.count("SELECT count(*) FROM ledger WHERE fence = 1") == 0

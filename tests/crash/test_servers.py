@@ -63,7 +63,9 @@ def test_a_delay_of_a_day_holds_nothing_unacknowledged_and_survives_a_restart_of
     job = submit(None, "single", {"do": "wait", "seconds": 86400, "times": 1})
     worker = place.worker(threads=1)
     place.until(lambda: place.job(job)["wait_reason"] == "rate_limit", 20, "the job to be parked")
-    place.until(lambda: place.servers.rabbitmq.queue_counts(place.name).get("single.act") == (0, 0), 15, "an empty queue")
+    place.until(
+        lambda: place.servers.rabbitmq.queue_counts(place.name).get("single.act") == (0, 0), 15, "an empty queue"
+    )
     worker.terminate()
     worker.wait(30)
     place.servers.rabbitmq.kill()

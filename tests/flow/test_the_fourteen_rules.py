@@ -97,12 +97,16 @@ def test_rule_4_a_phase_that_kills_its_process_is_a_poison_pill_after_three_cras
     command = ["dramatiq", "pipeline.actors", "--processes", "1", "--threads", "3"]
     import sys
 
-    supervisor = Supervisor([Program("worker", [sys.executable, "-m", *command], place.environment(), grace=5)], say=print)
+    supervisor = Supervisor(
+        [Program("worker", [sys.executable, "-m", *command], place.environment(), grace=5)], say=print
+    )
     supervisor.start()
     try:
         place.until(place.pids, 20, "the worker")
         beside = submit_many(None, "single", [{"do": "sleep", "seconds": 3} for _ in range(2)])
-        place.until(lambda: place.count("SELECT count(*) FROM jobs WHERE status = 'running'") == 2, 20, "the neighbours")
+        place.until(
+            lambda: place.count("SELECT count(*) FROM jobs WHERE status = 'running'") == 2, 20, "the neighbours"
+        )
         bad = submit(None, "single", {"do": "kill"})
         after = submit_many(None, "single", [{"do": "ledger"} for _ in range(3)])
         [row] = place.finished(bad, timeout=60)
@@ -267,7 +271,9 @@ def test_rule_11_the_last_final_child_sends_the_callback_once(place: Place) -> N
     place.worker(threads=3)
     with database.engine().begin() as connection:
         batch = open_batch(connection, then="plain", body={"of": "the batch"})
-        jobs = submit_many(connection, "single", [{"do": "nothing"}, {"do": "permanent"}, {"do": "wait", "seconds": 600}], batch=batch)
+        jobs = submit_many(
+            connection, "single", [{"do": "nothing"}, {"do": "permanent"}, {"do": "wait", "seconds": 600}], batch=batch
+        )
         seal_batch(connection, batch)
     place.finished(*jobs[:2])
     assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'plain'") == 0
@@ -292,7 +298,16 @@ def test_rule_12_permanent_errors_are_not_retried_and_leave_no_dead_letter(place
 
 @pytest.mark.parametrize(
     "broken",
-    [{"header": {}}, "not a uuid", 17, None, {"version": "9.9"}, {"job_id": "no"}, {"send": "1"}, {"type": "plain.alpha"}],
+    [
+        {"header": {}},
+        "not a uuid",
+        17,
+        None,
+        {"version": "9.9"},
+        {"job_id": "no"},
+        {"send": "1"},
+        {"type": "plain.alpha"},
+    ],
 )
 def test_rule_12_an_invalid_envelope_rejects_the_message_and_never_the_job(place: Place, broken: object) -> None:
     """The message goes to the dead letters; the job it names goes on undisturbed."""
@@ -325,7 +340,7 @@ def test_rule_13_a_dead_letter_moved_back_revives_its_job(place: Place) -> None:
     [letter] = place.until(lambda: place.messages("single.act.XQ"), 10, "the dead letter")
     place.publish_raw("single.act", letter["body"], headers=letter["headers"])
     place.until(lambda: place.counter("revived") == 1, 15, "the revival")
-    [row] = place.finished(job)
+    place.finished(job)
     assert [a["outcome"] for a in place.attempts(job)][:3] == ["retried", "retried", "exhausted"]
     assert len(place.attempts(job)) > 3
     place.publish_raw("single.act", letter["body"], headers=letter["headers"])

@@ -1,0 +1,54 @@
+"""Before a worker takes its first job: PostgreSQL reached, tables there, workflows known."""
+
+from __future__ import annotations
+
+from time import monotonic, sleep
+from urllib.parse import urlsplit
+
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import OperationalError
+
+from db.migrate import migrate, missing
+from pipeline.flow import database
+from pipeline.flow.register import register
+from pipeline.flow.workflow import workflows
+from pipeline.observe import logs
+from pipeline.rules.errors import BadInput
+from pipeline.settings import Settings
+
+log = logs.get("pipeline.prepare")
+PATIENCE = 30.0
+
+
+def prepare(config: Settings) -> None:
+    """Make a new database usable, and tell PostgreSQL which phases this code has. A stale schema is only reported:
+    upgrading a database that others use is for ``pipeline migrate``."""
+    engine = database.engine()
+    reach(engine, config)
+    with engine.connect() as connection:
+        fresh = connection.execute(text("SELECT to_regclass('jobs') IS NULL")).scalar_one()
+    if fresh:
+        migrate(engine)
+    elif problem := missing(engine):
+        log.warning(problem)
+    with engine.begin() as connection:
+        register(connection, workflows().values(), config.stale_seconds)
+
+
+def reach(engine: Engine, config: Settings, patience: float = PATIENCE) -> None:
+    """Wait a while for PostgreSQL, then say where it was looked for."""
+    deadline = monotonic() + patience
+    while True:
+        try:
+            with engine.connect():
+                return
+        except OperationalError as error:
+            said = str(error.orig).strip().splitlines()[-1]
+            if monotonic() > deadline:
+                address = urlsplit(config.dsn)
+                raise BadInput(
+                    f"no PostgreSQL at {address.hostname}:{address.port or 5432}{address.path}: {said}\n"
+                    '  start it, correct DATABASE_URL, or run "pipeline services start" for private servers'
+                ) from None
+            log.warning("PostgreSQL does not answer; trying again", said=said)
+            sleep(1)

@@ -1,0 +1,169 @@
+"""Commands about jobs: submit, status, cancel, retry, dead, workers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.flow import inspect
+from pipeline.flow import submit as steer
+from pipeline.rules.errors import BadInput
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+out = Console()
+dead = typer.Typer(no_args_is_help=True, help="Jobs that failed: list, look, run again, discard.")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    for command in (submit, status, cancel, retry, workers):
+        app.command()(command)
+    app.add_typer(dead, name="dead")
+
+
+def submit(
+    workflow: Annotated[str, typer.Argument(help="For example: website")],
+    body: Annotated[str, typer.Argument(help="A JSON object, or - to read it from standard input.")] = "{}",
+    priority: Annotated[int, typer.Option(help="0 … 9; 9 goes first.")] = 0,
+    key: Annotated[str | None, typer.Option(help="The same key gives the same job.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Submit a job and print its id."""
+    job = steer.submit(None, workflow, _parse(sys.stdin.read() if body == "-" else body), priority=priority, key=key)
+    print(json.dumps({"id": str(job)}) if as_json else job)
+
+
+def status(job: str, as_json: Json = False) -> None:
+    """Show a job: where it is and where its time went."""
+    found = inspect.describe(_uuid(job))
+    if as_json:
+        print(json.dumps(found, default=str))
+        return
+    show(found)
+
+
+def cancel(job: str) -> None:
+    """Cancel a job that has not ended; nothing of a running attempt is kept."""
+    if not steer.cancel(None, _uuid(job)):
+        raise BadInput(f"job {job} has ended already or never was; see: pipeline status {job}")
+    print(f"cancelled {job}")
+
+
+def retry(job: str) -> None:
+    """Run a failed job's phase again, with fresh budgets."""
+    if not steer.retry(None, _uuid(job)):
+        raise BadInput(f"job {job} is not failed, so there is nothing to retry; see: pipeline status {job}")
+    print(f"sent again {job}")
+
+
+def workers(as_json: Json = False) -> None:
+    """Worker processes, living and recently gone."""
+    rows = inspect.workers()
+    if as_json:
+        print(json.dumps(rows, default=str))
+        return
+    table = Table("worker", "state", "threads", "running", "heartbeat", "since")
+    for row in rows:
+        table.add_row(
+            row["id"],
+            row["state"],
+            str(row["threads"]),
+            str(row["running"]),
+            f"{row['age']:.0f} s ago",
+            f"{row['started_at']:%F %T}",
+        )
+    out.print(table)
+
+
+@dead.command("list")
+def dead_list(workflow: str | None = None, limit: int = 50, as_json: Json = False) -> None:
+    """Failed jobs, newest first."""
+    rows = inspect.failed(workflow, limit)
+    if as_json:
+        print(json.dumps(rows, default=str))
+        return
+    table = Table("job", "phase", "failed", "error", title=f"{len(rows)} failed jobs")
+    for row in rows:
+        table.add_row(
+            str(row["id"]),
+            f"{row['workflow']}.{row['phase']}",
+            f"{row['completed_at']:%F %T}",
+            (row["error_message"] or "")[:120],
+        )
+    out.print(table)
+
+
+@dead.command("show")
+def dead_show(job: str, as_json: Json = False) -> None:
+    """A failed job with its history."""
+    status(job, as_json)
+
+
+@dead.command("replay")
+def dead_replay(jobs: list[str]) -> None:
+    """Run failed jobs again."""
+    for job in jobs:
+        retry(job)
+
+
+@dead.command("discard")
+def dead_discard(jobs: list[str], reason: Annotated[str, typer.Option(prompt=True)]) -> None:
+    """Take failed jobs off the list: they become cancelled, with the reason."""
+    for job in jobs:
+        if not inspect.discard(_uuid(job), reason):
+            raise BadInput(f"job {job} is not failed; see: pipeline status {job}")
+        print(f"discarded {job}")
+
+
+def show(found: dict[str, Any]) -> None:
+    """One job for people."""
+    job = found["job"]
+    out.print(
+        f"[bold]{job['id']}[/bold]  {job['workflow']}.{job['phase']}  [bold]{job['status']}[/bold]", highlight=False
+    )
+    for name in (
+        "attempts",
+        "crashes",
+        "priority",
+        "trace_id",
+        "wait_reason",
+        "next_retry_at",
+        "locked_by",
+        "error_message",
+    ):
+        if job[name]:
+            out.print(f"  {name.replace('_', ' ')}: {job[name]}", highlight=False, markup=False)
+    table = Table("phase", "try", "what", "seconds", "how it ended", "worker", "error")
+    for part in found["timeline"]:
+        table.add_row(part["phase"], str(part["attempt"]), part["part"], f"{part['seconds']:.3f}",
+                      part["outcome"] or "", part["worker"] or "", (part["error"] or "")[:80])  # fmt: skip
+    out.print(table)
+    if job["result"]:
+        out.print_json(data=job["result"])
+    if found["output"]:
+        out.print_json(data=found["output"], default=str)
+
+
+def _parse(body: str) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except json.JSONDecodeError as error:
+        raise BadInput(
+            f'the body is not JSON ({error}); write for example \'{{"url": "https://example.org"}}\''
+        ) from None
+    if not isinstance(value, dict):
+        raise BadInput('the body must be a JSON object such as {"url": "https://example.org"}')
+    return value
+
+
+def _uuid(value: str) -> UUID:
+    try:
+        return UUID(value)
+    except ValueError:
+        raise BadInput(f"{value!r} is not a job id; ids look like 01a1e35a-acab-720d-861a-d34a819014b2") from None

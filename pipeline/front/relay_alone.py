@@ -1,0 +1,39 @@
+"""A process that is only a relay, for deployments that want it apart from the workers."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+
+import pipeline.actors  # noqa: F401  declares the workflows
+from pipeline import settings
+from pipeline.broker.broker import current
+from pipeline.flow.caretaker import Caretaker
+from pipeline.flow.prepare import prepare
+from pipeline.flow.presence import Presence, new_worker_id
+from pipeline.observe import logs
+
+
+def run(say: Callable[[str], None]) -> None:
+    """Lead, or wait to lead, until a signal."""
+    config = settings.get()
+    logs.configure(config.log_format, config.log_level)
+    prepare(config)
+    broker = current()
+    _, outbound = broker.open()
+    presence = Presence(
+        config.dsn, new_worker_id(config.worker_id or "relay"), threads=0, queues=[], beat=config.heartbeat_seconds,
+        unconfirmed=outbound.oldest_unconfirmed,
+    )  # fmt: skip
+    presence.start()
+    caretaker = Caretaker(config, presence.worker_no, presence.worker_id, outbound)
+    caretaker.start()
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    say(f"relay {presence.worker_id} is up")
+    stop.wait()
+    caretaker.stop()
+    broker.close()
+    presence.stop()
