@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from importlib import resources
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, text
+
+logging.getLogger("alembic").setLevel(logging.WARNING)
 
 # In this order, because views need what they name to exist already.
 FOLDERS = ("outbox", "presence", "transitions", "batches", "views")

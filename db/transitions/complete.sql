@@ -59,6 +59,8 @@ BEGIN
                CASE WHEN r.granted OR r.turn <= g.room THEN p_worker END
         FROM route r LEFT JOIN gate g ON g.id = r.next_id WHERE r.next_id IS NOT NULL ORDER BY r.place
         RETURNING job_id, sent_at
+    ), told AS (
+        SELECT pg_notify('pipeline_relay', '') FROM (SELECT 1 FROM handed WHERE sent_at IS NULL LIMIT 1) w
     )
     SELECT ask.place,
            CASE WHEN m.id IS NOT NULL AND r.next_id IS NULL THEN 'done'
@@ -68,6 +70,7 @@ BEGIN
            r.next_queue, r.next_actor, m.send, r.next_max, h.sent_at
     FROM ask LEFT JOIN moved m ON m.place = ask.place LEFT JOIN route r ON r.place = ask.place
          LEFT JOIN handed h ON h.job_id = ask.id AND m.id IS NOT NULL
+         LEFT JOIN told ON true
     ORDER BY ask.place;
     PERFORM pipeline_count_children(p_ids);
     -- A processor that is free now, and jobs that wait before a phase with a pool, may need the relay.

@@ -36,8 +36,9 @@ class Engine(Middleware):
         signals.survive_group_signals()
         ours = brokers.current()
         inbound, outbound = ours.open()
-        # A message that waits in this process cannot be taken by a free thread elsewhere.
-        worker.queue_prefetch = worker.worker_threads
+        # Acknowledgements follow the commit, so that one message a thread would leave threads idle. What a
+        # busy process holds unstarted goes back to its queue (see Saturation).
+        worker.queue_prefetch = 2 * worker.worker_threads
         queues = sorted(worker.consumer_whitelist or ours.get_declared_queues())
         running = WorkerProcess(config, inbound, outbound, threads=worker.worker_threads, queues=queues)
         process.set_current(running)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from time import sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import text
 
 from pipeline.flow import database
 from pipeline.flow.claim import Claim
-from pipeline.flow.committer import Ask
+from pipeline.flow.committer import Ask, ClaimRow
 from pipeline.observe.counters import count
 from pipeline.rules.phase import PhaseSpec
 
@@ -32,7 +32,7 @@ def claim_phase(worker: WorkerProcess, spec: PhaseSpec, token: Token, delivery: 
     """A claim, or None when the message has nothing to do; the reason is counted. Looks again while it is unstable."""
     for _ in range(LOOKS):
         row = worker.committer.claim(Ask(token.job_id, spec.queue, token.send, token.sent_at, delivery))
-        verdict, fence, holder = row[1], row[2], row[8]
+        verdict, holder = row.verdict, row.holder
         if verdict == "claimed":
             return _claim(spec, token.job_id, row, delivery)
         if verdict == "failed" and delivery.revived:
@@ -41,7 +41,7 @@ def claim_phase(worker: WorkerProcess, spec: PhaseSpec, token: Token, delivery: 
         if verdict != "running" or token.send is None:
             _refuse(worker, token, verdict)
             return None
-        verdict = _meet(worker, token, holder, fence, delivery)
+        verdict = _meet(worker, token, holder or "", row.fence, delivery)
         if verdict == "poisoned":
             delivery.fail()
         if verdict in ("held", "poisoned"):
@@ -92,10 +92,9 @@ def _refuse(worker: WorkerProcess, token: Token, reason: str) -> None:
     worker.log.info("message had nothing to do", job=str(token.job_id), send=token.send, reason=reason)
 
 
-def _claim(spec: PhaseSpec, job_id: UUID, row: Any, delivery: Delivery) -> Claim:
-    _, _, fence, attempts, max_attempts, crashes, isolated, priority, _, body, result, trace_id, span_id = row
+def _claim(spec: PhaseSpec, job_id: UUID, row: ClaimRow, delivery: Delivery) -> Claim:
     return Claim(
-        spec=spec, job_id=job_id, fence=fence, attempts=attempts, max_attempts=max_attempts, crashes=crashes,
-        isolated=bool(isolated), priority=priority, body=body, results=result or {}, trace_id=trace_id,
-        span_id=span_id, delivery=delivery,
+        spec=spec, job_id=job_id, fence=row.fence, attempts=row.attempts, max_attempts=row.max_attempts,
+        crashes=row.crashes, isolated=bool(row.isolated), priority=row.priority, body=row.body,
+        results=row.result or {}, trace_id=row.trace_id, span_id=row.span_id, delivery=delivery,
     )  # fmt: skip

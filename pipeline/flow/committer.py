@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import sleep
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -25,11 +25,32 @@ from pipeline.observe import logs
 
 log = logs.get("pipeline.committer")
 
-COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at
+# One statement for both, so that a batch is one round trip and one commit. Completions come first: a processor
+# that one job leaves can be taken by the next.
+COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at, NULL::bigint AS fence,
+        NULL::integer AS attempts, NULL::integer AS crashes, NULL::boolean AS isolated, NULL::smallint AS priority,
+        NULL::text AS holder, NULL::jsonb AS body, NULL::jsonb AS result, NULL::text AS trace_id, NULL::text AS span_id
     FROM pipeline_complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[])"""
-CLAIM = """SELECT place, verdict, fence, attempts, max_attempts, crashes, isolated, priority, holder, body, result,
-    trace_id, span_id
+CLAIM = """SELECT place, verdict, NULL, NULL, NULL, max_attempts, NULL, fence, attempts, crashes, isolated, priority,
+        holder, body, result, trace_id, span_id
     FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::uuid[], %s::timestamptz[])"""
+
+
+class ClaimRow(NamedTuple):
+    """PostgreSQL's answer to a claim."""
+
+    verdict: str
+    max_attempts: int
+    fence: int
+    attempts: int
+    crashes: int
+    isolated: bool | None
+    priority: int
+    holder: str | None
+    body: dict[str, Any]
+    result: dict[str, Any] | None
+    trace_id: str
+    span_id: str
 
 
 @dataclass(slots=True)
@@ -41,21 +62,22 @@ class Ask:
     send: int | None
     sent_at: str | None
     delivery: Delivery
-    answer: Any = None
+    answer: ClaimRow | BaseException | None = None
     _done: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self._done.acquire()
 
-    def wait(self) -> Any:
+    def wait(self) -> ClaimRow:
         """The claim's row: verdict, fence, …"""
         with self._done:
             pass
         if isinstance(self.answer, BaseException):
             raise self.answer
+        assert self.answer is not None
         return self.answer
 
-    def resolve(self, answer: Any) -> None:
+    def resolve(self, answer: ClaimRow | BaseException) -> None:
         self.answer = answer
         self._done.release()
 
@@ -103,7 +125,7 @@ class Committer:
     def start(self) -> None:
         self._thread.start()
 
-    def claim(self, ask: Ask) -> Any:
+    def claim(self, ask: Ask) -> ClaimRow:
         """Claim, together with what the other threads ask for; waits for the commit."""
         with self._changed:
             self._asks.append(ask)
@@ -163,7 +185,7 @@ class Committer:
         for ask in asks:
             self._commit([ask], [])
 
-    def _insist(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[Any]]:
+    def _insist(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
         """Try until PostgreSQL answers. Both functions give the same answer when a lost COMMIT is repeated."""
         delay = 0.05
         while True:
@@ -179,30 +201,28 @@ class Committer:
                 sleep(delay)
                 delay = min(delay * 2, 2.0)
 
-    def _execute(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[Any]]:
+    def _execute(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
         if self._connection is None:
             self._connection = connect(self._dsn, "committer")
         if completions:
             self._grants.refresh(self._connection)
-        if not asks:
-            return self._complete(self._connection, completions), []
-        if not completions:
-            return [], self._claim(self._connection, asks).fetchall()
-        with self._connection.pipeline(), self._connection.transaction():
-            done = self._connection.execute(COMPLETE, self._completion_values(completions), prepare=True)
-            rows = self._claim(self._connection, asks)
-        return [Completed(*row[1:]) for row in done.fetchall()], rows.fetchall()
+        parts: list[str] = []
+        values: list[Any] = []
+        if completions:
+            parts.append(COMPLETE)
+            values += self._completion_values(completions)
+        if asks:
+            parts.append(CLAIM)
+            values += self._claim_values(asks)
+        rows = self._connection.execute(" UNION ALL ".join(parts), values, prepare=True).fetchall()
+        done = len(completions)
+        return [Completed(*row[1:7]) for row in rows[:done]], [ClaimRow(row[1], row[5], *row[7:]) for row in rows[done:]]
 
-    def _complete(self, connection: psycopg.Connection[TupleRow], completions: list[Completion]) -> list[Completed]:
-        rows = connection.execute(COMPLETE, self._completion_values(completions), prepare=True).fetchall()
-        return [Completed(*row[1:]) for row in rows]
-
-    def _claim(self, connection: psycopg.Connection[TupleRow], asks: list[Ask]) -> psycopg.Cursor[TupleRow]:
-        values = (
+    def _claim_values(self, asks: list[Ask]) -> tuple[Any, ...]:
+        return (
             self._worker_id, [str(ask.job_id) for ask in asks], [ask.queue for ask in asks],
             [ask.send for ask in asks], [str(ask.delivery.id) for ask in asks], [ask.sent_at for ask in asks],
         )  # fmt: skip
-        return connection.execute(CLAIM, values, prepare=True)
 
     def _completion_values(self, completions: list[Completion]) -> tuple[Any, ...]:
         return (

@@ -23,6 +23,7 @@ LEADER = 7302
 BATCH = 1000
 SECOND_LOOK = 2.0
 FASTEST_REFILL, SLOWEST_REFILL = 0.1, 5.0
+DAMPER = 0.02
 ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body, trace_id, span_id, sent_at
     FROM pipeline_admit(%s, %s)"""
 # A leader that is frozen keeps its lock. Its heartbeat is stale then: end its session, the lock goes with it.
@@ -161,6 +162,9 @@ class Relay:
         pauses.append(self._refill_pause(waiting))
         if not self._outbound.ready.is_set():
             pauses = [0.2]
+        if waiting:
+            # Hand-overs that meet a full queue notify at every commit; once every so often is enough.
+            self._waiter.wait(None, min(DAMPER, *pauses))
         self._waiter.wait(connection, min(pauses))
         for notify in connection.notifies(timeout=0):
             if notify.payload == "dead":

@@ -110,7 +110,8 @@ def _results(jobs: list[UUID]) -> None:
 def _rows(jobs: list[UUID]) -> list[dict[str, Any]]:
     from pipeline.flow import database
 
-    statement = text("""SELECT j.status, j.completed_at, j.error_message, j.body->>'url' AS url, w.page, w.answer AS analysis,
+    statement = text("""SELECT j.status, j.completed_at, j.error_message, j.body->>'url' AS url,
+        w.page, w.answer AS analysis,
         (SELECT count(*) FROM attempts a WHERE a.job_id = j.id AND a.outcome = 'crashed') AS lost
         FROM jobs j LEFT JOIN website_analyses w ON w.job_id = j.id WHERE j.id = ANY (:ids) ORDER BY j.id""")
     with database.engine().connect() as connection:

@@ -13,6 +13,8 @@ from psycopg.rows import dict_row
 from pipeline.services import Servers
 from tests.db.steps import Db
 
+# A statement that waits for ever fails its own test, and not the whole run.
+PATIENCE = "-c statement_timeout=20s"
 Connect = Callable[[], Db]
 
 
@@ -23,7 +25,7 @@ def connect(servers: Servers, template: str) -> Iterator[Connect]:
     servers.postgres.create_database(name, template=template)
     with ExitStack() as stack:
         yield lambda: stack.enter_context(
-            psycopg.connect(servers.postgres.url(name), autocommit=True, row_factory=dict_row)
+            psycopg.connect(servers.postgres.url(name), autocommit=True, row_factory=dict_row, options=PATIENCE)
         )
     servers.postgres.drop_database(name)
 

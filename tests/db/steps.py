@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from threading import Barrier
-from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -16,8 +13,6 @@ from psycopg.types.json import Jsonb
 
 Row = dict[str, Any]
 Db = psycopg.Connection[Row]
-
-Result = TypeVar("Result")
 
 FUTURE = 3600.0
 
@@ -245,27 +240,5 @@ def let_pass(db: Db, seconds: float) -> None:
         db.execute(f"UPDATE {table} SET {moved}")  # type: ignore[call-overload]
 
 
-# ---- several at once
-
-
 def wrong_fences(hold: Hold) -> list[Hold]:
     return [replace(hold, fence=hold.fence + step) for step in (-1, 1)]
-
-
-def at_once(works: Sequence[Callable[[], Result]]) -> list[Result]:
-    """Run all of them at the same moment, each in a thread of its own."""
-    start = Barrier(len(works))
-
-    def run(work: Callable[[], Result]) -> Result:
-        start.wait(10)
-        return work()
-
-    with ThreadPoolExecutor(len(works)) as pool:
-        return list(pool.map(run, works, timeout=60))
-
-
-def until_blocked(db: Db, pid: int) -> None:
-    """Wait until that session waits for a lock."""
-    deadline = monotonic() + 10
-    while not one(db, "SELECT cardinality(pg_blocking_pids(%s)) > 0", pid):
-        assert monotonic() < deadline, f"session {pid} never had to wait"

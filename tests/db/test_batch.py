@@ -7,7 +7,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from tests.db import steps
+from tests.db import steps, together
 from tests.db.conftest import Connect
 from tests.db.steps import Db, Hold
 
@@ -115,7 +115,7 @@ def test_children_that_end_at_once_send_one_callback(connect: Connect) -> None:
     jobs = children(connections[0], batch, 4)
     steps.seal(connections[0], batch)
     holds = [steps.hold(connections[0], job_id) for job_id in jobs]
-    steps.at_once([lambda n=n: steps.complete(connections[n], holds[n]) for n in range(4)])  # type: ignore[misc]
+    together.at_once([lambda n=n: steps.complete(connections[n], holds[n]) for n in range(4)])  # type: ignore[misc]
     assert steps.batch(connections[0], batch)["remaining"] == 0
     assert len(callbacks(connections[0])) == 1
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.db import steps
+from tests.db import steps, together
 from tests.db.conftest import Connect
 from tests.db.steps import Db
 
@@ -150,7 +150,7 @@ def test_concurrent_claims_never_exceed_the_pool(connect: Connect) -> None:
     connections = [connect() for _ in range(4)]
     jobs = [steps.submit(connections[0], "pooled") for _ in range(12)]
     asks = [[steps.ask(connections[0], job_id) for job_id in jobs[n::4]] for n in range(4)]
-    answers = steps.at_once(
+    answers = together.at_once(
         [lambda n=n: steps.claim_all(connections[n], asks[n], f"w{n}") for n in range(4)]  # type: ignore[misc]
     )
     verdicts = [row["verdict"] for found in answers for row in found]
@@ -165,7 +165,7 @@ def test_concurrent_claims_of_the_same_jobs_give_each_to_one(connect: Connect) -
     jobs = [steps.submit(connections[0]) for _ in range(20)]
     steps.admit(connections[0])
     asks = [steps.ask(connections[0], job_id) for job_id in jobs]
-    answers = steps.at_once(
+    answers = together.at_once(
         [lambda n=n: steps.claim_all(connections[n], asks[:: 1 if n % 2 else -1], f"w{n}") for n in range(4)]  # type: ignore[misc]
     )
     assert sum(row["verdict"] == "claimed" for found in answers for row in found) == 20

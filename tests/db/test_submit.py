@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from tests.db import steps
+from tests.db import steps, together
 from tests.db.conftest import Connect
 from tests.db.steps import Db
 
@@ -90,7 +90,7 @@ def test_two_callers_with_the_same_key_get_the_same_job(connect: Connect) -> Non
         with one.transaction():
             first = steps.submit(one, key="k")
             second = pool.submit(steps.submit, two, key="k")
-            steps.until_blocked(watch, two.info.backend_pid)
+            together.until_blocked(watch, two.info.backend_pid)
         assert second.result(10) == first
     assert steps.one(watch, "SELECT count(*) FROM jobs") == 1
 

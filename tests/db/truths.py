@@ -1,0 +1,27 @@
+"""What holds in PostgreSQL after every step: each statement finds the rows that break its truth."""
+
+from __future__ import annotations
+
+BROKEN = {
+    "exactly the waiting jobs have one outbox row":
+        """SELECT coalesce(j.id, o.job_id) FROM jobs j FULL JOIN outbox o ON o.job_id = j.id
+           WHERE (j.status IN ('pending', 'retryable')) IS DISTINCT FROM (o.job_id IS NOT NULL)""",
+    "every fence has one row of history once its attempt has ended":
+        """SELECT j.id FROM jobs j LEFT JOIN attempts a ON a.job_id = j.id GROUP BY j.id
+           HAVING count(DISTINCT a.fence) <> j.fence - (j.status = 'running')::int OR max(a.fence) > j.fence""",
+    "no budget is overdrawn, and one that is used up ends the job":
+        """SELECT j.id FROM jobs j JOIN phases p USING (workflow, phase)
+           WHERE attempts > j.max_attempts OR crashes > p.max_crashes
+              OR (completed_at IS NULL AND (attempts >= j.max_attempts OR crashes >= p.max_crashes))""",
+    "a running job of a pool has a processor of its own, and no other has":
+        """SELECT j.id FROM jobs j JOIN phases p USING (workflow, phase)
+           WHERE (slot IS NOT NULL) <> (p.pool IS NOT NULL AND status = 'running') OR slot > p.pool""",
+    "a batch counts its children that have not ended":
+        """SELECT b.id FROM batches b LEFT JOIN jobs j ON j.batch_id = b.id GROUP BY b.id
+           HAVING b.remaining <> count(j.id) FILTER (WHERE j.counted IS NULL) OR b.total <> count(j.id)
+               OR (b.completed_at IS NOT NULL) <> (b.sealed AND b.remaining = 0)""",
+    "a complete batch has one callback, and no other has":
+        """SELECT b.id FROM batches b WHERE (callback_job IS NOT NULL) <> (completed_at IS NOT NULL)
+           UNION ALL SELECT id FROM jobs WHERE workflow = 'plain' AND id NOT IN (SELECT callback_job FROM batches
+                                                                                 WHERE callback_job IS NOT NULL)""",
+}  # fmt: skip
