@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pipeline.flow.dispatch import JobDispatcher, JobHandler, MemoryDispatcher, TransactionDispatcher, run_handler
     from pipeline.flow.job import Job
     from pipeline.flow.submit import cancel, open_batch, retry, seal_batch, submit, submit_many
     from pipeline.flow.workflow import Workflow
@@ -19,12 +20,15 @@ _HOMES = {
     "Backoff": "rules.backoff", "exponential": "rules.backoff",
     "Permanent": "rules.errors", "Transient": "rules.errors", "Wait": "rules.errors",
     "submit": "flow.submit", "submit_many": "flow.submit", "cancel": "flow.submit", "retry": "flow.submit",
+    "JobDispatcher": "flow.dispatch", "JobHandler": "flow.dispatch", "MemoryDispatcher": "flow.dispatch",
+    "TransactionDispatcher": "flow.dispatch", "run_handler": "flow.dispatch",
     "open_batch": "flow.submit", "seal_batch": "flow.submit",
 }  # fmt: skip
 
 __all__ = [
-    "Backoff", "Done", "Job", "Permanent", "Throttle", "Transient", "Wait", "Workflow", "cancel", "exponential",
-    "open_batch", "retry", "seal_batch", "submit", "submit_many",
+    "Backoff", "Done", "Job", "JobDispatcher", "JobHandler", "MemoryDispatcher", "Permanent", "Throttle",
+    "TransactionDispatcher", "Transient", "Wait", "Workflow", "cancel", "exponential", "open_batch", "retry",
+    "run_handler", "seal_batch", "submit", "submit_many",
 ]  # fmt: skip
 
 

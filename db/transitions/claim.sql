@@ -3,7 +3,7 @@
 -- repeated by the same delivery (its COMMIT was lost) gets the same answer. Every ask gets a verdict:
 -- 'claimed', or the reason why not.
 CREATE OR REPLACE FUNCTION pipeline_claim(
-    p_worker text, p_ids uuid[], p_queues text[], p_sends bigint[], p_deliveries uuid[], p_sent timestamptz[])
+    p_worker text, p_ids uuid[], p_queues text[], p_sends bigint[], p_deliveries bigint[], p_sent timestamptz[])
 RETURNS TABLE (place integer, verdict text, fence bigint, attempts integer, max_attempts integer, crashes integer,
                isolated boolean, priority smallint, holder text, body jsonb, result jsonb, trace_id text, span_id text)
 LANGUAGE plpgsql AS $$

@@ -29,10 +29,10 @@ BEGIN
              JOIN phases ph ON ph.workflow = h.workflow AND ph.phase = h.phase
              LEFT JOIN phases nx ON nx.id = ph.next_id
     ), gate AS MATERIALIZED (
-        SELECT nx.id, CASE WHEN nx.throttle_count IS NOT NULL OR EXISTS (
-                   SELECT 1 FROM outbox o WHERE o.phase_id = nx.id AND o.sent_at IS NULL AND o.due_at IS NULL)
-               THEN 0 ELSE pipeline_room(nx) END AS room
-        FROM phases nx WHERE nx.id IN (SELECT next_id FROM route WHERE granted IS NOT TRUE)
+        SELECT n.id, n.behind, CASE WHEN n.behind OR n.throttle_count IS NOT NULL THEN 0 ELSE pipeline_room(n.nx) END AS room
+        FROM (SELECT nx, nx.id, nx.throttle_count, EXISTS (
+                  SELECT 1 FROM outbox o WHERE o.phase_id = nx.id AND o.sent_at IS NULL AND o.due_at IS NULL) AS behind
+              FROM phases nx WHERE nx.id IN (SELECT next_id FROM route WHERE granted IS NOT TRUE) OFFSET 0) n
     ), moved AS (
         UPDATE jobs j
         SET status = CASE WHEN r.next_id IS NULL THEN 'succeeded' ELSE 'pending' END,
@@ -60,7 +60,10 @@ BEGIN
         FROM route r LEFT JOIN gate g ON g.id = r.next_id WHERE r.next_id IS NOT NULL ORDER BY r.place
         RETURNING job_id, sent_at
     ), told AS (
-        SELECT pg_notify('pipeline_relay', '') FROM (SELECT 1 FROM handed WHERE sent_at IS NULL LIMIT 1) w
+        -- The relay looks again by itself while jobs wait; only the first to wait must wake it.
+        SELECT pg_notify('pipeline_relay', '') FROM (
+            SELECT 1 FROM route r JOIN gate g ON g.id = r.next_id
+            WHERE r.granted IS NOT TRUE AND r.turn > g.room AND NOT g.behind LIMIT 1) w
     )
     SELECT ask.place,
            CASE WHEN m.id IS NOT NULL AND r.next_id IS NULL THEN 'done'

@@ -1,7 +1,7 @@
 -- A message met its job running under a holder that is dead (its lock is free) or stale. The same token
 -- goes on under a new fence; the crash counts unless the attempt ran isolated, where only its own death does.
 CREATE OR REPLACE FUNCTION pipeline_take_over(p_worker text, p_id uuid, p_send bigint, p_holder text, p_fence bigint,
-                                              p_delivery uuid)
+                                              p_delivery bigint)
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     v_job jobs;

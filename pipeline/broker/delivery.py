@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
-from uuid import UUID, uuid4
 
 from dramatiq import Message
 from dramatiq.broker import MessageProxy
 
 if TYPE_CHECKING:
     from pika.channel import Channel
+
+
+# Tells the deliveries of a process apart, so that a claim that is repeated can be recognised.
+_numbers = itertools.count(1)
 
 
 class Delivery(MessageProxy):
@@ -25,7 +29,7 @@ class Delivery(MessageProxy):
         self.tag = tag
         self.queue = queue
         self.headers = headers
-        self.id: UUID = uuid4()
+        self.id = next(_numbers)
         self.started = False
         self.deferred = False
         self.returned = False

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
-from psycopg.rows import TupleRow
 
 from db.engine import connect
 from pipeline.broker.delivery import Delivery
@@ -25,6 +24,8 @@ from pipeline.observe import logs
 
 log = logs.get("pipeline.committer")
 
+# While one batch waits for the disk, the next is on its way; PostgreSQL flushes both at once.
+CONNECTIONS = 2
 # One statement for both, so that a batch is one round trip and one commit. Completions come first: a processor
 # that one job leaves can be taken by the next.
 COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at, NULL::bigint AS fence,
@@ -33,7 +34,7 @@ COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at, 
     FROM pipeline_complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[])"""
 CLAIM = """SELECT place, verdict, NULL, NULL, NULL, max_attempts, NULL, fence, attempts, crashes, isolated, priority,
         holder, body, result, trace_id, span_id
-    FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::uuid[], %s::timestamptz[])"""
+    FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[])"""
 
 
 class ClaimRow(NamedTuple):
@@ -116,14 +117,18 @@ class Committer:
         self._asks: list[Ask] = []
         self._completions: list[Completion] = []
         self._changed = threading.Condition()
-        self._busy = False
+        self._busy = 0
         self._stopping = False
+        self._flushing = False
         self._grants = Grants()
-        self._connection: psycopg.Connection[TupleRow] | None = None
-        self._thread = threading.Thread(target=self._run, name="pipeline-committer", daemon=True)
+        self._local = threading.local()
+        self._threads = [
+            threading.Thread(target=self._run, name=f"pipeline-committer-{n}", daemon=True) for n in range(CONNECTIONS)
+        ]
 
     def start(self) -> None:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def claim(self, ask: Ask) -> ClaimRow:
         """Claim, together with what the other threads ask for; waits for the commit."""
@@ -141,26 +146,31 @@ class Committer:
     def flush(self, timeout: float) -> bool:
         """Wait until everything handed in is committed. False if PostgreSQL did not answer in time."""
         with self._changed:
+            self._flushing = True
             return self._changed.wait_for(lambda: not (self._busy or self._asks or self._completions), timeout)
 
     def stop(self) -> None:
         with self._changed:
             self._stopping = True
-            self._changed.notify()
-        self._thread.join(5)
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join(5)
 
     def _run(self) -> None:
+        self._local.connection = None
         while True:
             with self._changed:
-                self._busy = False
-                self._changed.notify_all()
                 self._changed.wait_for(lambda: self._asks or self._completions or self._stopping)
                 if self._stopping and not (self._asks or self._completions):
                     return
                 asks, self._asks = self._asks, []
                 completions, self._completions = self._completions, []
-                self._busy = True
+                self._busy += 1
             self._commit(asks, completions)
+            with self._changed:
+                self._busy -= 1
+                if self._flushing:
+                    self._changed.notify_all()
 
     def _commit(self, asks: list[Ask], completions: list[Completion]) -> None:
         try:
@@ -192,20 +202,24 @@ class Committer:
             try:
                 return self._execute(asks, completions)
             except psycopg.OperationalError as error:
-                if self._connection is not None and not self._connection.broken and not self._connection.closed:
+                if (
+                    self._local.connection is not None
+                    and not self._local.connection.broken
+                    and not self._local.connection.closed
+                ):
                     if not isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure):
                         raise
                 else:
-                    self._connection = None
+                    self._local.connection = None
                 log.warning("PostgreSQL does not answer; trying again", delay=delay, error=str(error).strip())
                 sleep(delay)
                 delay = min(delay * 2, 2.0)
 
     def _execute(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
-        if self._connection is None:
-            self._connection = connect(self._dsn, "committer")
+        if self._local.connection is None:
+            self._local.connection = connect(self._dsn, "committer")
         if completions:
-            self._grants.refresh(self._connection)
+            self._grants.refresh(self._local.connection)
         parts: list[str] = []
         values: list[Any] = []
         if completions:
@@ -214,14 +228,16 @@ class Committer:
         if asks:
             parts.append(CLAIM)
             values += self._claim_values(asks)
-        rows = self._connection.execute(" UNION ALL ".join(parts), values, prepare=True).fetchall()
+        rows = self._local.connection.execute(" UNION ALL ".join(parts), values, prepare=True).fetchall()
         done = len(completions)
-        return [Completed(*row[1:7]) for row in rows[:done]], [ClaimRow(row[1], row[5], *row[7:]) for row in rows[done:]]
+        return [Completed(*row[1:7]) for row in rows[:done]], [
+            ClaimRow(row[1], row[5], *row[7:]) for row in rows[done:]
+        ]
 
     def _claim_values(self, asks: list[Ask]) -> tuple[Any, ...]:
         return (
             self._worker_id, [str(ask.job_id) for ask in asks], [ask.queue for ask in asks],
-            [ask.send for ask in asks], [str(ask.delivery.id) for ask in asks], [ask.sent_at for ask in asks],
+            [ask.send for ask in asks], [ask.delivery.id for ask in asks], [ask.sent_at for ask in asks],
         )  # fmt: skip
 
     def _completion_values(self, completions: list[Completion]) -> tuple[Any, ...]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import dramatiq
+import orjson
 from periodiq import PeriodiqMiddleware
 
 from pipeline import settings
@@ -15,12 +18,20 @@ from pipeline.flow.retries import PhaseRetries
 LATE = 600
 
 
+class FastJSON(dramatiq.JSONEncoder):
+    """Dramatiq's JSON, decoded by orjson."""
+
+    def decode(self, data: bytes) -> Any:
+        return orjson.loads(data)
+
+
 def broker() -> PipelineBroker:
     """Install it once; Dramatiq's default would silently mean a RabbitMQ on localhost."""
     found = dramatiq.broker.global_broker
     if not isinstance(found, PipelineBroker):
         found = PipelineBroker(_address, [Engine(), PhaseRetries(), PeriodiqMiddleware(skip_delay=LATE)])
         dramatiq.set_broker(found)
+        dramatiq.set_encoder(FastJSON())
     return found
 
 

@@ -22,8 +22,7 @@ log = logs.get("pipeline.relay")
 LEADER = 7302
 BATCH = 1000
 SECOND_LOOK = 2.0
-FASTEST_REFILL, SLOWEST_REFILL = 0.1, 5.0
-DAMPER = 0.02
+FASTEST_LOOK, SLOWEST_LOOK = 0.2, 5.0
 ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body, trace_id, span_id, sent_at
     FROM pipeline_admit(%s, %s)"""
 # A leader that is frozen keeps its lock. Its heartbeat is stale then: end its session, the lock goes with it.
@@ -50,7 +49,7 @@ class Relay:
         self._health_due = 0.0
         self._second_look = float("inf")
         self._reconnects = 0
-        self._refill = FASTEST_REFILL
+        self._pause = FASTEST_LOOK
         self._moved = False
         self._waiter = Waiter()
         self._stopping = False
@@ -159,12 +158,9 @@ class Relay:
         pauses = [self._backstop, min(self._health_due, self._second_look) - monotonic()]
         if seconds is not None:
             pauses.append(max(seconds, 0.0) + 0.001)
-        pauses.append(self._refill_pause(waiting))
+        pauses.append(self._next_look(waiting))
         if not self._outbound.ready.is_set():
             pauses = [0.2]
-        if waiting:
-            # Hand-overs that meet a full queue notify at every commit; once every so often is enough.
-            self._waiter.wait(None, min(DAMPER, *pauses))
         self._waiter.wait(connection, min(pauses))
         for notify in connection.notifies(timeout=0):
             if notify.payload == "dead":
@@ -172,13 +168,18 @@ class Relay:
                 self._health_due = monotonic()
                 self._second_look = monotonic() + self._patience + 0.1
 
-    def _refill_pause(self, waiting: bool) -> float:
-        """While jobs wait at a full queue, look often as long as that moves something, then ever less often."""
-        if not waiting:
-            return self._backstop
-        self._refill = FASTEST_REFILL if self._moved else min(self._refill * 2, SLOWEST_REFILL)
+    def _next_look(self, waiting: bool) -> float:
+        """Look again soon after something moved and while jobs wait at a full queue, then ever less often.
+
+        A hand-over that finds others waiting does not notify, so that the look after the last send is also
+        what finds a row that was committed beside it.
+        """
+        if self._moved:
+            self._pause = FASTEST_LOOK
+        elif self._pause < self._backstop:
+            self._pause = min(self._pause * 2, SLOWEST_LOOK if waiting else self._backstop)
         self._moved = False
-        return self._refill
+        return self._pause
 
 
 def _outgoing(row: Any) -> Outgoing:

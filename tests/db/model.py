@@ -120,6 +120,10 @@ class Job:
         self._go(Step.UNDELIVERABLE)
         self._end()
 
+    def discard(self) -> None:
+        self._go(Step.DISCARD)
+        self.send += 1
+
     def replay(self) -> None:
         self._wait(Step.REPLAY)
         self.attempts = self.crashes = 0

@@ -182,6 +182,10 @@ def cancel(db: Db, job_id: UUID) -> bool:
     return bool(one(db, "SELECT pipeline_cancel(%s)", job_id))
 
 
+def discard(db: Db, job_id: UUID) -> bool:
+    return bool(one(db, "SELECT pipeline_discard(%s, 'given up')", job_id))
+
+
 def replay(db: Db, job_id: UUID, send: int | None = None) -> bool:
     return bool(one(db, "SELECT pipeline_replay(%s, %s)", job_id, send))
 

@@ -121,3 +121,14 @@ def test_a_full_queue_makes_the_hand_over_wait(database: Db) -> None:
     database.execute("UPDATE phases SET queue_limit = 2 WHERE queue = 'triple.second'")
     sent = [steps.complete(database, steps.held(database, "triple"))["sent_at"] is not None for _ in range(3)]
     assert sent == [True, True, False]
+
+
+def test_a_hand_over_that_must_wait_wakes_the_relay(database: Db) -> None:
+    """The first one; one that went out needs nobody."""
+    database.execute("UPDATE phases SET queue_limit = 1 WHERE queue = 'triple.second'")
+    holds = [steps.held(database, "triple") for _ in range(2)]
+    database.execute("LISTEN pipeline_relay")
+    steps.complete(database, holds[0])
+    assert list(database.notifies(timeout=0.2, stop_after=1)) == []
+    steps.complete(database, holds[1])
+    assert len(list(database.notifies(timeout=5, stop_after=1))) == 1

@@ -14,11 +14,13 @@ from pipeline.rules.state_machine import FINAL, NEXT, Status, Step, allowed
 ENGINE = Path(__file__).parents[2] / "db/migrations/versions/0001_engine.sql"
 
 
-def test_a_final_job_can_only_be_replayed_and_only_when_it_failed() -> None:
-    """Succeeded and cancelled have no way out; failed has exactly one."""
-    ways_out = {(status, step) for status, step in NEXT if status in FINAL}
-    assert ways_out == {(Status.FAILED, Step.REPLAY)}
-    assert NEXT[(Status.FAILED, Step.REPLAY)] is Status.PENDING
+def test_only_a_failed_job_has_a_way_on_and_only_replay_makes_it_run_again() -> None:
+    """Succeeded and cancelled have no way out; failed can be replayed, or discarded for good."""
+    ways_out = {(status, step): after for (status, step), after in NEXT.items() if status in FINAL}
+    assert ways_out == {
+        (Status.FAILED, Step.REPLAY): Status.PENDING,
+        (Status.FAILED, Step.DISCARD): Status.CANCELLED,
+    }
 
 
 def test_every_status_can_be_reached_from_a_submitted_job() -> None:

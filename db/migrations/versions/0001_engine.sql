@@ -70,7 +70,7 @@ CREATE TABLE jobs (
     locked_at       timestamptz,
     heartbeat_at    timestamptz,
     completed_at    timestamptz,
-    delivery        uuid,
+    delivery        bigint,
     slot            integer,
     isolated        boolean,
     counted         boolean,
@@ -96,7 +96,7 @@ CREATE TABLE jobs (
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02);
 
 CREATE UNIQUE INDEX jobs_processor ON jobs (workflow, phase, slot) WHERE slot IS NOT NULL;
-CREATE INDEX jobs_running ON jobs (locked_by) WHERE status = 'running';
+CREATE INDEX jobs_running ON jobs (id) WHERE status = 'running';
 CREATE INDEX jobs_failed ON jobs (workflow, phase, id) WHERE status = 'failed';
 CREATE INDEX jobs_of_batch ON jobs (batch_id) WHERE batch_id IS NOT NULL;
 CREATE UNIQUE INDEX jobs_idempotency ON jobs (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL;

@@ -1,0 +1,30 @@
+"""Files stay short: one that grows past 250 lines is usually two."""
+
+from __future__ import annotations
+
+from tests.architecture.house import files, text
+
+LIMIT = 250
+
+LONGER = {
+    "tests/flow/test_the_fourteen_rules.py": "one test for each rule of the protocol, in their order",
+    "tests/services/test_private_servers.py": "one pair of servers is shared by the whole module; two modules would start two",
+}
+
+
+def test_a_long_file_is_on_the_list_with_its_reason() -> None:
+    """Python and SQL; the list is short and stays so."""
+    long = {str(path) for path in files(".py", ".sql") if len(text(path).splitlines()) > LIMIT}
+    assert long <= set(LONGER), f"split these, or say why not: {sorted(long - set(LONGER))}"
+
+
+def test_the_list_names_no_file_that_became_short_or_left() -> None:
+    """A reason that is no longer needed goes."""
+    long = {str(path) for path in files(".py", ".sql") if len(text(path).splitlines()) > LIMIT}
+    assert set(LONGER) <= long
+
+
+def test_no_file_is_a_drawer_for_anything() -> None:
+    """Names say what is in a file."""
+    drawers = {"utils", "util", "common", "helpers", "helper", "manager", "base", "misc"}
+    assert not [str(path) for path in files(".py") if path.stem in drawers]

@@ -1,0 +1,29 @@
+"""docs/state-machine.md is the code's table, drawn."""
+
+from __future__ import annotations
+
+import re
+
+from pipeline.rules.state_machine import NEXT, Step
+from tests.architecture.house import ROOT
+
+PAGE = (ROOT / "docs/state-machine.md").read_text()
+
+
+def test_the_chart_is_the_codes_table() -> None:
+    """Arrow for arrow; the way in and the ways out are the chart's own."""
+    [chart] = re.findall(r"```mermaid\n(.*?)```", PAGE, re.DOTALL)
+    drawn = re.findall(r"^ *(\w+) --> (\w+): (\w+)$", chart, re.MULTILINE)
+    assert len(drawn) == len(set(drawn))
+    assert {(before, step): after for before, after, step in drawn} == {
+        (before.value, step.value): after.value for (before, step), after in NEXT.items()
+    }
+
+
+def test_the_table_has_a_row_for_every_step_and_names_sql_functions_that_exist() -> None:
+    """Submit comes first, though it is no step of an existing job."""
+    rows = re.findall(r"^\| (\w+) \| (.*?) \|", PAGE, re.MULTILINE)
+    assert [name for name, _ in rows if name != "step"] == ["submit", *(step.value for step in Step)]
+    sql = "\n".join(path.read_text() for path in (ROOT / "db/transitions").glob("*.sql"))
+    for function in {name for _, functions in rows for name in re.findall(r"`(\w+)`", functions)}:
+        assert f"FUNCTION {function}(" in sql, f"{function} is in the table but not in db/transitions"
