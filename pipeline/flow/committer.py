@@ -104,7 +104,7 @@ class Completed:
 
 
 class Committer:
-    """One thread with one connection. ``on_completed`` hears of every committed batch, in order."""
+    """Two threads, each with a connection. ``on_completed`` hears of every committed batch."""
 
     def __init__(self, dsn: str, worker_id: str, worker_no: int,
                  on_completed: Callable[[list[tuple[Completion, Completed]]], None],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from sqlalchemy import text
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 UNSEND = text("SELECT pipeline_unsend(CAST(:jobs AS uuid[]), CAST(:sends AS bigint[]), :reason)")
+UNSEND_OURS = text("""SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'unconfirmed')
+    FROM outbox o JOIN jobs j ON j.id = o.job_id
+    WHERE o.job_id = ANY (CAST(:jobs AS uuid[])) AND o.sent_by = :worker""")
 PROGRESS = text("SELECT pipeline_progress(:id, :fence, :done, :total)")
 
 
@@ -93,6 +97,7 @@ class WorkerProcess:
 
     def _committed(self, batch: list[tuple[Completion, Completed]]) -> None:
         outgoing: list[Outgoing] = []
+        unpublished = [c.claim.job_id for c, completed in batch if completed.verdict == "repeated"]
         for completion, completed in batch:
             if completed.verdict == "lost":
                 count("discarded")
@@ -103,9 +108,16 @@ class WorkerProcess:
                 )
             elif completed.sent_at is not None:
                 outgoing.append(next_message(completion.claim, completed))
+        if unpublished:
+            threading.Thread(target=self._send_again, args=(unpublished,), daemon=True).start()
         if outgoing:
             self.outbound.publish(outgoing, self._published)
         self.inbound.ack(completion.claim.delivery for completion, _ in batch)
+
+    def _send_again(self, jobs: list[UUID]) -> None:
+        """Their hand-over committed, but the answer was lost with the connection, and so was our turn to publish."""
+        with database.engine().begin() as connection:
+            connection.execute(UNSEND_OURS, {"jobs": jobs, "worker": self.no})
 
     def _published(self, failed: list[Outgoing]) -> None:
         # Runs in the AMQP thread, which must not wait for PostgreSQL.

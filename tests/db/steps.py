@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 from psycopg.types.json import Jsonb
@@ -15,6 +16,9 @@ Row = dict[str, Any]
 Db = psycopg.Connection[Row]
 
 FUTURE = 3600.0
+
+# A process numbers what RabbitMQ delivers to it.
+deliveries = count(1000)
 
 
 @dataclass(frozen=True)
@@ -103,22 +107,27 @@ def unsend(db: Db, job_id: UUID, send: int, reason: str = "unconfirmed") -> int:
 # ---- claiming
 
 
-def ask(db: Db, job_id: UUID, send: int | None = -1, delivery: UUID | None = None) -> tuple[Any, ...]:
+def ask(db: Db, job_id: UUID, send: int | None = -1, delivery: int | None = None) -> tuple[Any, ...]:
     """A wish to claim, by default with the job's present send number."""
     row = job(db, job_id)
-    return job_id, f"{row['workflow']}.{row['phase']}", row["send"] if send == -1 else send, delivery or uuid4()
+    return (
+        job_id,
+        f"{row['workflow']}.{row['phase']}",
+        row["send"] if send == -1 else send,
+        delivery or next(deliveries),
+    )
 
 
 def claim_all(db: Db, asks: list[tuple[Any, ...]], worker: str = "w1") -> list[Row]:
     ids, queues, sends, deliveries = (list(column) for column in zip(*asks, strict=True))
     return rows(
         db,
-        "SELECT * FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::uuid[], %s::timestamptz[])",
+        "SELECT * FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[])",
         worker, ids, queues, sends, deliveries, [None] * len(ids),
     )  # fmt: skip
 
 
-def claim(db: Db, job_id: UUID, worker: str = "w1", send: int | None = -1, delivery: UUID | None = None) -> Row:
+def claim(db: Db, job_id: UUID, worker: str = "w1", send: int | None = -1, delivery: int | None = None) -> Row:
     [answer] = claim_all(db, [ask(db, job_id, send, delivery)], worker)
     return answer
 
@@ -164,10 +173,10 @@ def crash(db: Db, hold: Hold, counts: bool = True, outcome: str = "crashed") -> 
     return str(one(db, "SELECT pipeline_crash(%s, %s, %s, 'signal 9', %s)", hold.job, hold.fence, outcome, counts))
 
 
-def take_over(db: Db, hold: Hold, worker: str = "w2", send: int | None = None, delivery: UUID | None = None) -> str:
+def take_over(db: Db, hold: Hold, worker: str = "w2", send: int | None = None, delivery: int | None = None) -> str:
     """``hold`` is the old holder's."""
     number = job(db, hold.job)["send"] if send is None else send
-    values = (worker, hold.job, number, hold.worker, hold.fence, delivery or uuid4())
+    values = (worker, hold.job, number, hold.worker, hold.fence, delivery or next(deliveries))
     return str(one(db, "SELECT pipeline_take_over(%s, %s, %s, %s, %s, %s)", *values))
 
 
@@ -241,7 +250,7 @@ def let_pass(db: Db, seconds: float) -> None:
     """Time passes without waiting: everything that has happened, or is planned, moves into the past."""
     for table, columns in MOMENTS.items():
         moved = ", ".join(f"{column} = {column} - make_interval(secs => {seconds})" for column in columns.split())
-        db.execute(f"UPDATE {table} SET {moved}")  # type: ignore[call-overload]
+        db.execute(f"UPDATE {table} SET {moved}")
 
 
 def wrong_fences(hold: Hold) -> list[Hold]:

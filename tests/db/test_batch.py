@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
 import psycopg
@@ -63,7 +64,7 @@ def end_poisoned(db: Db, job_id: UUID) -> None:
         steps.crash(db, steps.hold(db, job_id))
 
 
-ENDS = {
+ENDS: dict[str, Callable[[Db, UUID], object]] = {
     "succeeded": lambda db, job_id: steps.complete(db, steps.hold(db, job_id)),
     "failed": lambda db, job_id: steps.fail(db, steps.hold(db, job_id)),
     "exhausted": end_exhausted,

@@ -25,7 +25,7 @@ def test_a_claim_takes_the_job_under_a_new_fence(database: Db) -> None:
 
 def test_a_claim_repeated_by_its_delivery_gets_the_same_answer(database: Db) -> None:
     """The first COMMIT was lost on the way; nothing may be counted twice."""
-    job_id, delivery = steps.submit(database), uuid4()
+    job_id, delivery = steps.submit(database), 7
     steps.admit(database)
     first = steps.claim(database, job_id, delivery=delivery)
     with steps.nothing_changes(database):
@@ -80,7 +80,7 @@ def test_a_message_in_the_wrong_queue_and_an_unknown_job_are_refused(database: D
     """By phase, by workflow, by name."""
     job_id = steps.submit(database, "triple")
     queues = ("triple.second", "single.act", "nowhere.at-all")
-    asks = [(job_id, queue, 1, uuid4()) for queue in queues] + [(uuid4(), "triple.first", 1, uuid4())]
+    asks = [(job_id, queue, 1, 7) for queue in queues] + [(uuid4(), "triple.first", 1, 7)]
     with steps.nothing_changes(database):
         verdicts = [row["verdict"] for row in steps.claim_all(database, asks)]
     assert verdicts == ["other_phase"] * 3 + ["unknown_job"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 from tests.db import steps
 from tests.db.steps import Db, Hold
 
@@ -59,7 +57,7 @@ def test_what_has_changed_since_the_look_is_looked_at_again(database: Db) -> Non
 
 def test_a_takeover_repeated_after_an_unknown_commit_is_found_by_the_claim(database: Db) -> None:
     """The second call sees that the row changed; the look that follows answers 'claimed' to the same delivery."""
-    hold, delivery = steps.held(database), uuid4()
+    hold, delivery = steps.held(database), 7
     steps.take_over(database, hold, delivery=delivery)
     with steps.nothing_changes(database):
         assert steps.take_over(database, hold, delivery=delivery) == "changed"

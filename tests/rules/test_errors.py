@@ -121,8 +121,7 @@ def test_what_the_phase_says_itself_counts_first() -> None:
         (Transient("x"), Retry()),
         (Wait(5, "breaker"), Park(5, "breaker")),
     ):
-        error.response = Response(404)  # type: ignore[attr-defined]
-        error.connection_invalidated = True  # type: ignore[attr-defined]
+        error.__dict__.update(response=Response(404), connection_invalidated=True)
         assert classify(error, NOW) == verdict
 
 
@@ -133,6 +132,29 @@ def test_a_lost_database_connection_parks() -> None:
     verdict = classify(error, NOW)
     assert isinstance(verdict, Park)
     assert verdict.reason == "connection_lost"
+
+
+class OperationalError(Exception):
+    """Looks like psycopg's; ``sqlstate`` is None when no server answered."""
+
+    def __init__(self, sqlstate: str | None) -> None:
+        super().__init__("the server said so")
+        self.sqlstate = sqlstate
+
+
+@pytest.mark.parametrize("state", [None, "08006", "57P01", "57P03"])
+def test_a_database_that_is_away_parks_also_inside_another_error(state: str | None) -> None:
+    """Unreachable, hung up or restarting; SQLAlchemy carries the driver's error as ``orig``."""
+    wrapped = RuntimeError("wrapped")
+    wrapped.__dict__["orig"] = OperationalError(state)
+    for error in (OperationalError(state), wrapped):
+        assert classify(error, NOW) == Park(1.0, "connection_lost")
+
+
+@pytest.mark.parametrize("state", ["40P01", "23505", "22P02", ""])
+def test_what_a_living_database_refuses_is_the_jobs_own_error(state: str) -> None:
+    """Deadlocks and violated constraints cost an attempt."""
+    assert classify(OperationalError(state), NOW) == Retry()
 
 
 @given(st.floats())

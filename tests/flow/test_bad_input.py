@@ -1,0 +1,151 @@
+"""Wrong input gives one clear message that says what to do, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from pipeline import submit, submit_many
+from pipeline.flow.workflow import find_phase
+from pipeline.rules.errors import BadInput
+from tests.place import ROOT, Place
+
+
+def pipeline(place: Place | None, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The real command, in a process of its own."""
+    env = {**os.environ, **(place.environment() if place else {}), **environment}
+    return subprocess.run(
+        [sys.executable, "-m", "pipeline.front.cli", *words],
+        cwd=ROOT,
+        env=env,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("workflow", "body", "says"),
+    [
+        ("nonsense", {}, "unknown workflow 'nonsense': known workflows:"),
+        ("single", {"text": "x" * 70_000}, "the limit is 65536: store the data elsewhere and send a reference"),
+        ("single", {"when": object()}, "body 1 is not JSON"),
+    ],
+)
+def test_a_wrong_job_is_refused_with_a_reason(place: Place, workflow: str, body: dict, says: str) -> None:
+    """Nothing is written."""
+    with pytest.raises(BadInput) as refused:
+        submit(None, workflow, body)
+    assert says in str(refused.value)
+    assert place.count("SELECT count(*) FROM jobs") == 0
+
+
+def test_sql_refuses_what_python_refuses(place: Place) -> None:
+    """pipeline_submit from any language: the same limits, with a hint."""
+    with pytest.raises(psycopg.Error) as refused:
+        place.db.execute("SELECT pipeline_submit('single', to_jsonb(repeat('x', 10)))")
+    assert refused.value.sqlstate == "PL004" and "send an object" in (refused.value.diag.message_hint or "")
+    with pytest.raises(psycopg.Error) as refused:
+        place.db.execute("SELECT pipeline_submit('single', jsonb_build_object('t', repeat('x', 70000)))")
+    assert refused.value.sqlstate == "PL005" and "reference" in (refused.value.diag.message_hint or "")
+
+
+def test_one_bad_body_refuses_the_whole_call(place: Place) -> None:
+    """submit_many is all or nothing."""
+    with pytest.raises(BadInput, match="body 2"):
+        submit_many(None, "single", [{}, {"t": "x" * 70_000}, {}])
+    assert place.count("SELECT count(*) FROM jobs") == 0
+
+
+def test_send_says_why_not(place: Place) -> None:
+    """Already queued, other phase, final, unknown: the reason comes back."""
+    job = submit(None, "triple", {})
+    first, second = find_phase("triple.first"), find_phase("triple.second")
+    assert bool(first.send(job)) is True
+    assert first.send(job).reason == "already_queued"
+    assert second.send(job).reason == "other_phase"
+    assert first.send(uuid4()).reason == "unknown_job"
+    assert first.send("not an id").reason == "unknown_job"
+    place.worker(threads=1)
+    place.finished(job)
+    assert find_phase("triple.third").send(job).reason == "final"
+    assert "use retry" in str(find_phase("triple.third").send(job))
+
+
+def test_wrong_settings_are_all_named_at_once(place: Place, tmp_path: Path) -> None:
+    """And never with the secret they hold."""
+    answer = pipeline(
+        place,
+        "migrate",
+        DATABASE_URL="mysql://root:secret@x/y",
+        PIPELINE_HEARTBEAT_SECONDS="-3",
+        PIPELINE_QUEUE_TYPE="huge",
+    )
+    assert answer.returncode == 1
+    for name in ("DATABASE_URL", "PIPELINE_HEARTBEAT_SECONDS", "PIPELINE_QUEUE_TYPE"):
+        assert name in answer.stderr
+    assert "secret" not in answer.stderr and "Traceback" not in answer.stderr
+
+
+def test_no_server_is_one_clear_message(place: Place) -> None:
+    """The command says where it looked and what to do; the worker says the same and exits."""
+    nowhere = "postgresql://nobody:secret@127.0.0.1:9/none"
+    answer = pipeline(place, "submit", "single", "{}", DATABASE_URL=nowhere)
+    assert answer.returncode == 3
+    assert "PostgreSQL does not answer" in answer.stderr and "pipeline services start" in answer.stderr
+    assert "secret" not in answer.stderr and "Traceback" not in answer.stderr
+
+
+def test_no_settings_at_all_points_to_the_private_servers(tmp_path: Path) -> None:
+    """The first thing a newcomer meets."""
+    clean = {
+        k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "RABBITMQ_URL", "RABBITMQ_MANAGEMENT_URL")
+    }
+    answer = subprocess.run([sys.executable, "-m", "pipeline.front.cli", "submit", "single"], cwd=tmp_path, text=True,
+                            env={**clean, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=60, check=False)  # fmt: skip
+    assert answer.returncode == 1
+    assert 'DATABASE_URL is not set: run "pipeline services start"' in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("submit", "single", "{oops"), "the body is not JSON"),
+        (("submit", "single", "[1]"), "must be a JSON object"),
+        (("status", "17"), "is not a job id"),
+        (("status", "01a1e35a-acab-720d-861a-d34a819014b2"), "there is no job"),
+        (("cancel", "01a1e35a-acab-720d-861a-d34a819014b2"), "has ended already or never was"),
+        (("retry", "01a1e35a-acab-720d-861a-d34a819014b2"), "is not failed"),
+    ],
+)
+def test_the_command_line_refuses_in_one_sentence(place: Place, words: tuple[str, ...], says: str) -> None:
+    answer = pipeline(place, *words)
+    assert answer.returncode == 1 and says in answer.stderr and "Traceback" not in answer.stderr
+
+
+def test_the_command_line_follows_a_job_from_submit_to_dead_and_back(place: Place) -> None:
+    """submit, status, dead list, retry, discard."""
+    import json
+
+    place.worker(threads=2)
+    job = json.loads(pipeline(place, "submit", "single", '{"do": "permanent"}', "--json").stdout)["id"]
+    place.until(lambda: place.count("SELECT count(*) FROM jobs WHERE status = 'failed'"), 20, "the failure")
+    shown = json.loads(pipeline(place, "status", job, "--json").stdout)
+    assert shown["job"]["status"] == "failed" and [p["part"] for p in shown["timeline"]][-1] == "running"
+    assert (
+        "the document does not exist" in pipeline(place, "dead", "list").stdout.replace("\n", " ")
+        or job[:8] in pipeline(place, "dead", "list").stdout
+    )
+    assert pipeline(place, "retry", job).returncode == 0
+    place.until(lambda: len(place.executions()) == 2, 20, "the second run")
+    place.until(lambda: place.count("SELECT count(*) FROM jobs WHERE status = 'failed'"), 20, "the failure")
+    assert pipeline(place, "dead", "discard", job, "--reason", "a known hole").returncode == 0
+    assert place.count("SELECT count(*) FROM jobs WHERE status = 'cancelled'") == 1
+    assert "alive" in pipeline(place, "workers").stdout
