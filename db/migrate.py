@@ -16,6 +16,9 @@ logging.getLogger("alembic").setLevel(logging.WARNING)
 # In this order, because views need what they name to exist already.
 FOLDERS = ("outbox", "presence", "transitions", "batches", "views")
 LOCK = 7310
+# A function whose arguments changed leaves its old self behind: everything of ours not written just now.
+LEFT_BEHIND = """SELECT p.oid::regprocedure::text FROM pg_proc p
+    WHERE p.proname LIKE 'pipeline\\_%' AND p.proname <> 'pipeline_new_id' AND p.xmin <> pg_current_xact_id()::xid"""
 
 
 def migrate(engine: Engine) -> bool:
@@ -53,6 +56,8 @@ def _replace_functions(connection: Connection) -> None:
     connection.exec_driver_sql("SET LOCAL check_function_bodies = off")
     for path in sql_files():
         connection.exec_driver_sql(path.read_text(encoding="utf-8").replace("%", "%%"))
+    for signature in connection.execute(text(LEFT_BEHIND)).scalars().all():
+        connection.exec_driver_sql(f"DROP FUNCTION {signature}")
     connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS pipeline_schema (digest text NOT NULL)")
     connection.exec_driver_sql("DELETE FROM pipeline_schema")
     connection.execute(text("INSERT INTO pipeline_schema VALUES (:digest)"), {"digest": digest})

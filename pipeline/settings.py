@@ -40,6 +40,7 @@ class Settings(BaseSettings):
     sweep_seconds: float = Field(default=900.0, gt=0)
     backstop_seconds: float = Field(default=30.0, ge=5)
     shutdown_grace_seconds: float = Field(default=20.0, ge=0)
+    backoff_scale: float = Field(default=1.0, gt=0, description="multiplies every backoff; below 1 for demos and tests")
     keep_days: float = Field(default=30.0, gt=0)
     temp_folder: Path = Path(gettempdir()) / "pipeline-jobs"
     log_format: Literal["console", "json"] = "console"

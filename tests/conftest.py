@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,8 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 def template(servers: Servers) -> str:
     """A migrated database to clone for each test: much faster than migrating each."""
     os.environ.setdefault("TEST_RECORD", os.devnull)
-    import tests.workflows  # noqa: F401
+    for module in ("pipeline.actors", "tests.workflows"):
+        importlib.import_module(module)
     from db.migrate import migrate
     from pipeline.flow.register import register
     from pipeline.flow.workflow import workflows

@@ -14,6 +14,7 @@ website_analysis = website.phase("website-analysis", pool=10, time_limit=120.0, 
     analyse_website
 )
 prompt_forming = website.phase("prompt-forming", pool=10, time_limit=60.0)(form)
-model_analysis = website.phase("model-analysis", pool=10, time_limit=240.0, backoff=Backoff((10.0, 60.0, 300.0)))(
-    run_model
-)
+# One model for all: when it says Retry-After, every worker waits.
+model_analysis = website.phase(
+    "model-analysis", pool=10, time_limit=240.0, backoff=Backoff((10.0, 60.0, 300.0)), shared_limit=True
+)(run_model)

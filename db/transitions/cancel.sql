@@ -10,6 +10,7 @@ BEGIN
     IF v_job.status <> 'running' THEN
         v_job.fence := v_job.fence + 1;
         v_job.locked_at := NULL;
+        v_job.sent_at := (SELECT o.sent_at FROM outbox o WHERE o.job_id = p_id);
     END IF;
     PERFORM pipeline_note(v_job, 'cancelled', p_reason);
     UPDATE jobs SET status = 'cancelled', completed_at = now(), updated_at = now(), error_message = p_reason,

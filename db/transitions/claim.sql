@@ -19,8 +19,9 @@ BEGIN
              WITH ORDINALITY AS a(id, queue, send, delivery, sent_at, place)
     ), seen AS MATERIALIZED (
         SELECT j.* FROM jobs j WHERE j.id = ANY (p_ids) ORDER BY j.id FOR UPDATE
-    ), judged AS MATERIALIZED (
+    ), looked AS (
         SELECT ask.place, ask.id, ask.delivery, ask.sent_at, ph.id AS phase_id, ph.workflow, ph.phase, ph.pool,
+               ph.paused_until > now() AS paused,
                ph.isolated OR s.crashes > 0 AS isolated, s.locked_by AS holder,
                CASE
                    WHEN s.id IS NULL THEN 'unknown_job'
@@ -35,10 +36,17 @@ BEGIN
                    WHEN ask.send IS NULL AND NOT EXISTS (
                        SELECT 1 FROM outbox o WHERE o.job_id = s.id AND o.sent_at IS NULL AND o.due_at IS NULL)
                        THEN 'already_queued'
-                   WHEN row_number() OVER (PARTITION BY ask.id, ask.queue ORDER BY ask.place) > 1 THEN 'running'
                    ELSE 'ready'
                END AS verdict
         FROM ask LEFT JOIN seen s ON s.id = ask.id LEFT JOIN phases ph ON ph.queue = ask.queue
+    ), judged AS MATERIALIZED (
+        -- Of several good tokens for one job the first gets it; the others meet it running here.
+        SELECT l.place, l.id, l.delivery, l.sent_at, l.phase_id, l.workflow, l.phase, l.pool, l.paused, l.isolated,
+               CASE WHEN l.again THEN p_worker ELSE l.holder END AS holder,
+               CASE WHEN l.again THEN 'running' ELSE l.verdict END AS verdict
+        FROM (SELECT k.*, k.verdict = 'ready'
+                     AND row_number() OVER (PARTITION BY k.id, k.verdict ORDER BY k.place) > 1 AS again
+              FROM looked k) l
     ), numbered AS (
         SELECT g.*, row_number() OVER (PARTITION BY g.phase_id ORDER BY g.place) AS turn
         FROM judged g WHERE g.verdict = 'ready'
@@ -50,7 +58,7 @@ BEGIN
               WHERE NOT EXISTS (SELECT 1 FROM jobs r
                                 WHERE r.workflow = p.workflow AND r.phase = p.phase AND r.slot = s.slot)) f
     ), placed AS MATERIALIZED (
-        SELECT n.*, free.slot, n.pool IS NULL OR free.slot IS NOT NULL AS fits
+        SELECT n.*, free.slot, (n.pool IS NULL OR free.slot IS NOT NULL) AND n.paused IS NOT TRUE AS fits
         FROM numbered n LEFT JOIN free ON free.phase_id = n.phase_id AND free.turn = n.turn
     ), taken AS (
         UPDATE jobs j
@@ -63,11 +71,11 @@ BEGIN
     ), voided AS (
         UPDATE jobs j SET send = j.send + 1, updated_at = now() FROM placed p WHERE j.id = p.id AND NOT p.fits
     ), waiting AS (
-        UPDATE outbox o SET sent_at = NULL, sent_by = NULL, reason = 'pool_full'
+        UPDATE outbox o SET sent_at = NULL, sent_by = NULL, reason = CASE WHEN p.paused THEN 'paused' ELSE 'pool_full' END
         FROM placed p WHERE o.job_id = p.id AND NOT p.fits
     )
     SELECT g.place,
-           CASE WHEN t.id IS NOT NULL THEN 'claimed' WHEN g.verdict = 'ready' THEN 'pool_full' ELSE g.verdict END,
+           CASE WHEN t.id IS NOT NULL THEN 'claimed' WHEN g.verdict = 'ready' THEN CASE WHEN g.paused THEN 'paused' ELSE 'pool_full' END ELSE g.verdict END,
            coalesce(t.fence, s.fence), coalesce(t.attempts, s.attempts), s.max_attempts,
            coalesce(t.crashes, s.crashes), coalesce(t.isolated, s.isolated), s.priority, g.holder,
            CASE WHEN g.verdict IN ('ready', 'claimed') THEN s.body END, s.result, s.trace_id, s.span_id

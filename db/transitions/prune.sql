@@ -1,4 +1,5 @@
--- Finished jobs and their history, oldest first, a small batch a call. Children of open batches stay.
+-- Finished jobs and their history, oldest first, a small batch a call; with them complete batches that have no
+-- jobs left, and workers that stopped. Children of open batches stay.
 CREATE OR REPLACE FUNCTION pipeline_prune(p_older interval, p_most integer) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     v_ids uuid[];
@@ -8,10 +9,13 @@ BEGIN
         WHERE j.id < pipeline_id_at(now() - p_older) AND j.completed_at < now() - p_older
           AND NOT EXISTS (SELECT 1 FROM batches b WHERE b.id = j.batch_id AND b.completed_at IS NULL)
         ORDER BY j.id LIMIT p_most FOR UPDATE SKIP LOCKED) d;
-    IF v_ids IS NULL THEN RETURN 0; END IF;
     DELETE FROM attempts WHERE job_id = ANY (v_ids);
     DELETE FROM jobs WHERE id = ANY (v_ids);
-    RETURN cardinality(v_ids);
+    DELETE FROM batches b WHERE b.completed_at < now() - p_older
+        AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.batch_id = b.id);
+    DELETE FROM workers w WHERE w.stopped_at < now() - p_older
+        AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status = 'running' AND j.locked_by = w.id);
+    RETURN coalesce(cardinality(v_ids), 0);
 END $$;
 
 -- The smallest id a job created at that moment can have: ids are in the order of time.

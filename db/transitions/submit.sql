@@ -20,6 +20,7 @@ CREATE OR REPLACE FUNCTION pipeline_submit_many(
 RETURNS SETOF uuid LANGUAGE plpgsql AS $$
 DECLARE
     v_phase phases := pipeline_first_phase(p_workflow);
+    v_ids uuid[];
     v_trace text;
     v_span text;
     v_count integer;
@@ -34,41 +35,39 @@ BEGIN
         v_trace := split_part(p_traceparent, '-', 2);
         v_span := split_part(p_traceparent, '-', 3);
     END IF;
-    IF p_batch IS NOT NULL THEN
-        UPDATE batches SET total = total + cardinality(p_bodies), remaining = remaining + cardinality(p_bodies)
-        WHERE id = p_batch AND NOT sealed;
-        IF NOT FOUND THEN
-            RAISE EXCEPTION USING ERRCODE = 'PL003', MESSAGE = format('batch %s is sealed or unknown', p_batch),
-                HINT = 'open a new batch for further jobs';
-        END IF;
+    IF p_batch IS NOT NULL AND NOT EXISTS (SELECT 1 FROM batches WHERE id = p_batch AND NOT sealed FOR UPDATE) THEN
+        RAISE EXCEPTION USING ERRCODE = 'PL003', MESSAGE = format('batch %s is sealed or unknown', p_batch),
+            HINT = 'open a new batch for further jobs';
     END IF;
-    RETURN QUERY
-    WITH asked AS (
-        SELECT b.body, b.place, p_keys[b.place] AS key FROM unnest(p_bodies) WITH ORDINALITY AS b(body, place)
-    ), fresh AS (
-        SELECT pipeline_new_id() AS id, a.body, a.place, a.key FROM asked a
-    ), added AS (
+    SELECT array_agg(pipeline_new_id() ORDER BY b.place) INTO v_ids FROM unnest(p_bodies) WITH ORDINALITY AS b(body, place);
+    WITH added AS (
         INSERT INTO jobs (id, workflow, phase, body, priority, batch_id, max_attempts, idempotency_key,
                           trace_id, span_id, next_retry_at)
-        SELECT f.id, p_workflow, v_phase.phase, f.body, p_priority, p_batch, v_phase.max_attempts, f.key,
+        SELECT f.id, p_workflow, v_phase.phase, f.body, p_priority, p_batch, v_phase.max_attempts, p_keys[f.place],
                coalesce(v_trace, replace(f.id::text, '-', '')),
                coalesce(v_span, right(replace(f.id::text, '-', ''), 16)), p_due
-        FROM fresh f ORDER BY f.place
+        FROM unnest(v_ids, p_bodies) WITH ORDINALITY AS f(id, body, place) ORDER BY f.place
         ON CONFLICT (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-        RETURNING jobs.id, jobs.idempotency_key
+        RETURNING jobs.id
     ), queued AS (
         INSERT INTO outbox (job_id, phase_id, priority, due_at, reason)
         SELECT a.id, v_phase.id, p_priority, p_due, CASE WHEN p_due IS NOT NULL THEN 'scheduled' END FROM added a
     )
-    SELECT a.id FROM added a WHERE p_keys IS NULL
-    UNION ALL
-    (SELECT coalesce(n.id, j.id)
-     FROM asked q LEFT JOIN added n ON n.idempotency_key = q.key
-     LEFT JOIN jobs j ON j.workflow = p_workflow AND j.idempotency_key = q.key
-     WHERE p_keys IS NOT NULL ORDER BY q.place);
-    GET DIAGNOSTICS v_count = ROW_COUNT;
+    SELECT count(*) INTO v_count FROM added;
+    IF p_batch IS NOT NULL THEN
+        UPDATE batches SET total = total + v_count, remaining = remaining + v_count WHERE id = p_batch;
+    END IF;
     IF v_count > 0 THEN
         PERFORM pg_notify('pipeline_relay', '');
+    END IF;
+    IF p_keys IS NULL THEN
+        RETURN QUERY SELECT i.id FROM unnest(v_ids) WITH ORDINALITY AS i(id, place) ORDER BY i.place;
+    ELSE
+        -- A statement of its own: it also sees the job that another caller committed under the same key just now.
+        RETURN QUERY SELECT coalesce(j.id, i.id)
+            FROM unnest(v_ids) WITH ORDINALITY AS i(id, place)
+            LEFT JOIN jobs j ON j.workflow = p_workflow AND j.idempotency_key = p_keys[i.place]
+            ORDER BY i.place;
     END IF;
 END $$;
 

@@ -8,6 +8,7 @@ BEGIN
     WHERE id = p_id AND send = p_send AND status IN ('pending', 'retryable') FOR UPDATE;
     IF NOT FOUND THEN RETURN false; END IF;
     v_job.fence := v_job.fence + 1;
+    v_job.sent_at := (SELECT o.sent_at FROM outbox o WHERE o.job_id = p_id);
     PERFORM pipeline_note(v_job, 'undeliverable', p_reason);
     UPDATE jobs SET fence = v_job.fence WHERE id = p_id;
     PERFORM pipeline_end_failed(v_job, v_job.crashes, v_job.attempts, p_reason);

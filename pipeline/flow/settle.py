@@ -12,6 +12,7 @@ import orjson
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
+from pipeline import settings
 from pipeline.flow import database
 from pipeline.flow.claim import Claim, Interrupted
 from pipeline.flow.committer import Completed, Completion
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 COMPLETE = text("""SELECT verdict, queue, actor, send, max_attempts, sent_at
     FROM pipeline_complete(:worker, ARRAY[CAST(:id AS uuid)], ARRAY[CAST(:fence AS bigint)],
                            ARRAY[CAST(:result AS jsonb)])""")
+PAUSE = text("SELECT pipeline_pause(:queue, :seconds)")
 OUTCOME = text("SELECT pipeline_outcome(:id, :fence)")
 DEAD_LETTERED = ("exhausted", "poisoned")
 
@@ -107,6 +109,8 @@ def _transition(claim: Claim, error: BaseException) -> tuple[str | None, dict[st
         return "pipeline_crash(:id, :fence, 'crashed', :error, true)", {"error": str(error)}
     match classify(error, datetime.now(UTC)):
         case Park(seconds, reason):
+            if claim.spec.shared_limit and reason in ("retry_after", "rate_limit"):
+                _insist(lambda connection: connection.execute(PAUSE, {"queue": claim.spec.queue, "seconds": seconds}))
             return _park("parked", reason, seconds, describe(error))
         case GiveUp():
             return "pipeline_fail(:id, :fence, :error)", {"error": describe(error)}
@@ -123,7 +127,8 @@ def _interrupted(claim: Claim) -> tuple[str | None, dict[str, Any]]:
 
 
 def _retry(claim: Claim, error: str) -> tuple[str, dict[str, Any]]:
-    delay = claim.spec.backoff.delay(claim.attempts + 1, random.random())  # noqa: S311  jitter
+    plain = claim.spec.backoff.delay(claim.attempts + 1, random.random())  # noqa: S311  jitter
+    delay = plain * settings.get().backoff_scale
     return "pipeline_retry(:id, :fence, :error, :delay)", {"error": error, "delay": delay}
 
 
@@ -140,7 +145,9 @@ def describe(error: BaseException) -> str:
     where = f" ({place.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{place.tb_lineno})" if place else ""
     cause = getattr(error, "orig", None) or error
     said = str(cause).strip().split("\n")[0]
-    return f"{type(cause).__name__}: {said}{where}"[:4000]
+    told = f"{type(cause).__name__}: {said}{where}"[:4000]
+    # PostgreSQL takes neither NUL nor half a surrogate pair, and an error must always be recordable.
+    return told.replace("\x00", "�").encode("utf-8", "replace").decode()
 
 
 def _key(claim: Claim) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class Workflow:
         """Declare the next phase. Without a name, the function's own is used, with '-' for '_'.
 
         Options are the fields of PhaseSpec: pool, max_attempts, max_crashes, backoff, time_limit, stale_after,
-        isolated, memory_limit, queue_limit, throttle.
+        isolated, memory_limit, queue_limit, throttle, shared_limit.
         """
         if callable(name):
             return self._declare(name, PhaseSpec(self.name, _dashed(name)))

@@ -23,8 +23,10 @@ class Backoff:
     def __post_init__(self) -> None:
         if not self.schedule and self.base is None:
             raise ValueError("a Backoff needs a schedule, a base, or both")
-        if any(delay < 0 for delay in self.schedule) or (self.base is not None and self.base <= 0):
+        if any(not delay >= 0 for delay in self.schedule) or (self.base is not None and not self.base > 0):
             raise ValueError("delays must not be negative and a base must be above zero")
+        if not self.cap >= 0:
+            raise ValueError(f"a cap is not negative, not {self.cap}")
         if not 0 <= self.jitter <= 1:
             raise ValueError(f"jitter is a share between 0 and 1, not {self.jitter}")
 

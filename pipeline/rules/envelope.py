@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.rules.errors import BadInput
 
@@ -16,13 +17,20 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _moment(value: str) -> str:
+    """A moment with its zone: PostgreSQL stores it in the history."""
+    if datetime.fromisoformat(value).tzinfo is None:
+        raise ValueError("a moment needs its time zone")
+    return value
+
+
 class Header(_Strict):
     """Which job, which phase, which send."""
 
     job_id: UUID
     type: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,60}\.[a-z0-9-]{1,60}$")]
     version: Literal["1.0"]
-    created_at: Annotated[str, Field(max_length=40)]
+    created_at: Annotated[str, Field(max_length=40), AfterValidator(_moment)]
     attempt: Annotated[int, Field(ge=1, strict=True)]
     max_attempts: Annotated[int, Field(ge=1, strict=True)]
     send: Annotated[int, Field(ge=1, lt=2**63, strict=True)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+LONGEST = 366 * 24 * 3600.0
 TRANSIENT_HTTP = frozenset({408, 425, 429})
 
 
@@ -29,7 +31,7 @@ class Wait(PipelineError):
 
     def __init__(self, seconds: float, reason: str = "parked", detail: str = "") -> None:
         super().__init__(detail or f"waits {seconds:.1f} s: {reason}")
-        self.seconds = max(0.0, float(seconds))
+        self.seconds = 0.0 if math.isnan(seconds) else min(max(float(seconds), 0.0), LONGEST)
         self.reason = reason
 
 

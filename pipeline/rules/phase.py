@@ -18,10 +18,18 @@ class Throttle:
     count: int
     seconds: float
 
+    def __post_init__(self) -> None:
+        if self.count < 1 or not self.seconds > 0:
+            raise ValueError(f"a throttle sends at least one job in more than zero seconds, not {self}")
+
 
 @dataclass(frozen=True)
 class PhaseSpec:
-    """One step of a workflow. Times are in seconds, sizes in bytes."""
+    """One step of a workflow. Times are in seconds, sizes in bytes.
+
+    ``shared_limit``: all jobs of the phase call the same outside system, so that one Retry-After of it pauses
+    the phase for every worker.
+    """
 
     workflow: str
     name: str
@@ -35,6 +43,7 @@ class PhaseSpec:
     isolated: bool = False
     memory_limit: int | None = None
     throttle: Throttle | None = None
+    shared_limit: bool = False
 
     def __post_init__(self) -> None:
         for what, name in (("workflow", self.workflow), ("phase", self.name)):
@@ -47,6 +56,10 @@ class PhaseSpec:
             raise ValueError(f"phase {self.name}: a pool has at least one processor; use pool=None for no limit")
         if min(self.queue_limit, self.max_attempts, self.max_crashes) < 1:
             raise ValueError(f"phase {self.name}: queue_limit, max_attempts and max_crashes are at least 1")
+        for name in ("time_limit", "stale_after", "memory_limit"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"phase {self.name}: {name} is above zero, not {value}")
 
     @property
     def queue(self) -> str:

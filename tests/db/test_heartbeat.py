@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID, uuid4
 
-from tests.db import steps
+from tests.db import clock, steps
 from tests.db.conftest import Connect
 from tests.db.steps import Db, Hold
 
@@ -26,7 +26,7 @@ def test_one_statement_beats_for_all_jobs_of_a_process(database: Db) -> None:
     """Nothing comes back while all is well; nobody else's job is touched."""
     steps.sign_on(database, "w1")
     mine, other = [steps.held(database) for _ in range(3)], steps.held(database, worker="w2")
-    steps.let_pass(database, 100)
+    clock.let_pass(database, 100)
     assert beat(database, *mine) == {}
     fresh = {
         row["id"] for row in steps.rows(database, "SELECT id FROM jobs WHERE heartbeat_at > now() - interval '9 s'")
@@ -92,7 +92,7 @@ def test_progress_is_fenced(database: Db) -> None:
 def test_a_pools_processors_are_idle_busy_or_in_error(database: Db) -> None:
     """Named <phase>-processor-1 and on."""
     steps.held(database, "pooled")
-    steps.let_pass(database, 301)
+    clock.let_pass(database, 301)
     steps.held(database, "pooled")
     found = steps.rows(database, "SELECT processor, state FROM processors WHERE workflow = 'pooled' ORDER BY 1")
     assert [(row["processor"], row["state"]) for row in found] == [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from tests.db import steps
+from tests.db import clock, steps
 from tests.db.steps import Db
 
 DAY = 86400.0
@@ -74,6 +74,6 @@ def test_a_complete_batch_and_a_dead_worker_go_in_their_time(database: Db) -> No
     steps.sign_on(database, "w1", alive=False)
     steps.seal(database, steps.open_batch(database))
     steps.reclaim(database)
-    steps.let_pass(database, 400 * DAY)
+    clock.let_pass(database, 400 * DAY)
     prune(database)
     assert steps.one(database, "SELECT (SELECT count(*) FROM batches) + (SELECT count(*) FROM workers)") == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.db import steps
+from tests.db import clock, steps
 from tests.db.steps import Db
 
 
@@ -28,12 +28,12 @@ def test_a_free_lock_is_given_time_to_come_back(database: Db) -> None:
     hold = steps.held(database)
     assert steps.reclaim(database, patience=5) == []
     database.execute("SELECT pg_advisory_lock(7300, %s)", (number,))
-    steps.let_pass(database, 6)
+    clock.let_pass(database, 6)
     assert steps.reclaim(database, patience=5) == []
     assert steps.one(database, "SELECT missing_since IS NULL FROM workers")
     steps.die(database, number)
     steps.reclaim(database, patience=5)
-    steps.let_pass(database, 6)
+    clock.let_pass(database, 6)
     assert [row["job_id"] for row in steps.reclaim(database, patience=5)] == [hold.job]
 
 
@@ -49,7 +49,7 @@ def test_a_stale_heartbeat_ends_the_attempt_though_the_lock_is_held(database: Db
     """A frozen process loses its jobs after the phase's limit."""
     steps.sign_on(database, "w1")
     hold = steps.held(database)
-    steps.let_pass(database, 301)
+    clock.let_pass(database, 301)
     assert [(row["job_id"], row["verdict"]) for row in steps.reclaim(database)] == [(hold.job, "stale")]
     assert steps.outcomes(database, hold.job) == ["stale"]
 

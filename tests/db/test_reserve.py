@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.db import steps
+from tests.db import clock, steps
 from tests.db.steps import Db
 
 STEP = 0.5
@@ -25,7 +25,7 @@ def test_their_turn_comes_in_order(database: Db) -> None:
     sent = []
     for _ in range(3):
         sent.append([row["job_id"] for row in steps.admit(database)])
-        steps.let_pass(database, STEP)
+        clock.let_pass(database, STEP)
     assert sent == [jobs[:2], jobs[2:4], jobs[4:]]
 
 
@@ -36,9 +36,9 @@ def test_late_comers_queue_behind_the_reserved(database: Db) -> None:
     steps.admit(database)
     late = [steps.submit(database, "paced") for _ in range(2)]
     assert steps.admit(database) == []
-    steps.let_pass(database, STEP)
+    clock.let_pass(database, STEP)
     assert [row["job_id"] for row in steps.admit(database)][1:] == late[:1]
-    steps.let_pass(database, STEP)
+    clock.let_pass(database, STEP)
     assert [row["job_id"] for row in steps.admit(database)] == late[1:]
 
 
@@ -46,7 +46,7 @@ def test_an_idle_hour_saves_up_nothing(database: Db) -> None:
     """After a pause the throttle starts afresh, with one window's count."""
     steps.submit(database, "paced")
     steps.admit(database)
-    steps.let_pass(database, 3600)
+    clock.let_pass(database, 3600)
     jobs = [steps.submit(database, "paced") for _ in range(5)]
     assert [row["job_id"] for row in steps.admit(database)] == jobs[:2]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.db import steps
+from tests.db import clock, steps
 from tests.db.steps import Db, Hold
 
 
@@ -24,7 +24,7 @@ def test_it_is_sent_again_only_when_its_time_has_come(database: Db) -> None:
     hold = steps.held(database)
     steps.retry(database, hold, delay=30)
     assert steps.admit(database) == []
-    steps.let_pass(database, 31)
+    clock.let_pass(database, 31)
     [sent] = steps.admit(database)
     assert (sent["job_id"], sent["send"], sent["attempt"]) == (hold.job, 2, 2)
 

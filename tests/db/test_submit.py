@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from tests.db import steps, together
+from tests.db import clock, steps, together
 from tests.db.conftest import Connect
 from tests.db.steps import Db
 
@@ -49,7 +49,7 @@ def test_a_scheduled_job_is_not_sent_before_its_time(database: Db) -> None:
     """It waits in PostgreSQL."""
     job_id = steps.submit(database, due=steps.FUTURE)
     assert steps.admit(database) == []
-    steps.let_pass(database, steps.FUTURE + 1)
+    clock.let_pass(database, steps.FUTURE + 1)
     assert [row["job_id"] for row in steps.admit(database)] == [job_id]
 
 

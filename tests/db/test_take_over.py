@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.db import steps
+from tests.db import clock, steps
 from tests.db.steps import Db, Hold
 
 
@@ -40,7 +40,7 @@ def test_a_holder_that_hangs_loses_its_job(database: Db) -> None:
     """The lock is held, but the heartbeat is older than the phase allows."""
     steps.sign_on(database, "w1")
     hold = steps.held(database)
-    steps.let_pass(database, 301)
+    clock.let_pass(database, 301)
     assert steps.take_over(database, hold) == "claimed"
 
 

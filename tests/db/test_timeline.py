@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from tests.db import steps
+from tests.db import clock, steps
 from tests.db.steps import Db, Row
 
-PARTS = {"queued", "throttled", "parked", "backing off", "running"}
+PARTS = {"queued", "throttled", "parked", "backing off", "running", "failed"}
 
 
 def timeline(db: Db, job_id: UUID) -> list[Row]:
@@ -37,13 +37,13 @@ def lengths(parts: list[Row]) -> list[tuple[str, int]]:
 
 
 def run_for(db: Db, job_id: UUID, wait: float = 2, queue: float = 3, work: float = 5) -> steps.Hold:
-    steps.let_pass(db, wait)
+    clock.let_pass(db, wait)
     steps.admit(db)
-    steps.let_pass(db, queue)
+    clock.let_pass(db, queue)
     sent = steps.one(db, "SELECT sent_at FROM outbox WHERE job_id = %s", job_id)
     answer = steps.claim(db, job_id)
     db.execute("UPDATE jobs SET sent_at = %s WHERE id = %s", (sent, job_id))
-    steps.let_pass(db, work)
+    clock.let_pass(db, work)
     return steps.Hold(job_id, answer["fence"])
 
 
@@ -51,26 +51,26 @@ def test_a_job_that_succeeds_waited_queued_and_ran(database: Db) -> None:
     """And the sum is its age."""
     job_id = steps.submit(database)
     steps.complete(database, run_for(database, job_id))
-    steps.let_pass(database, 100)
+    clock.let_pass(database, 100)
     assert lengths(timeline(database, job_id)) == [("throttled", 2), ("queued", 3), ("running", 5)]
 
 
 def test_a_job_on_its_way_is_counted_until_now(database: Db) -> None:
     """While it waits, is queued, and runs."""
     job_id = steps.submit(database)
-    steps.let_pass(database, 2)
+    clock.let_pass(database, 2)
     assert lengths(timeline(database, job_id)) == [("throttled", 2)]
     steps.admit(database)
-    steps.let_pass(database, 3)
+    clock.let_pass(database, 3)
     assert lengths(timeline(database, job_id)) == [("throttled", 2), ("queued", 3)]
 
 
 def test_a_scheduled_job_is_parked_until_its_time(database: Db) -> None:
     """Then it waits at the gate like any other."""
     job_id = steps.submit(database, due=10)
-    steps.let_pass(database, 4)
+    clock.let_pass(database, 4)
     assert lengths(timeline(database, job_id)) == [("parked", 4)]
-    steps.let_pass(database, 8)
+    clock.let_pass(database, 8)
     assert lengths(timeline(database, job_id)) == [("parked", 10), ("throttled", 2)]
 
 
@@ -78,7 +78,7 @@ def test_a_retried_job_backed_off(database: Db) -> None:
     """Each attempt has its parts, its outcome and its error."""
     job_id = steps.submit(database)
     steps.retry(database, run_for(database, job_id), delay=20)
-    steps.let_pass(database, 20)
+    clock.let_pass(database, 20)
     steps.complete(database, run_for(database, job_id))
     parts = timeline(database, job_id)
     once = [("throttled", 2), ("queued", 3), ("running", 5)]
@@ -91,7 +91,7 @@ def test_a_parked_job_was_parked(database: Db) -> None:
     """Seen while it waits, too."""
     job_id = steps.submit(database)
     steps.park(database, run_for(database, job_id), delay=20)
-    steps.let_pass(database, 7)
+    clock.let_pass(database, 7)
     assert lengths(timeline(database, job_id))[-1] == ("parked", 7)
 
 
@@ -100,9 +100,9 @@ def test_a_crashed_and_a_taken_over_job_have_no_gap(database: Db) -> None:
     job_id = steps.submit(database)
     hold = run_for(database, job_id)
     steps.take_over(database, hold)
-    steps.let_pass(database, 4)
+    clock.let_pass(database, 4)
     steps.crash(database, steps.Hold(job_id, hold.fence + 1, "w2"))
-    steps.let_pass(database, 1)
+    clock.let_pass(database, 1)
     parts = lengths(timeline(database, job_id))
     assert parts == [("throttled", 2), ("queued", 3), ("running", 5), ("running", 4), ("throttled", 1)]
 
@@ -112,14 +112,14 @@ def test_a_cancelled_jobs_timeline_ends_with_the_cancel(database: Db, moment: st
     """Wherever it was."""
     job_id = steps.submit(database)
     if moment == "waiting":
-        steps.let_pass(database, 2)
+        clock.let_pass(database, 2)
     else:
         hold = run_for(database, job_id)
         if moment == "backing off":
             steps.retry(database, hold, delay=60)
-            steps.let_pass(database, 9)
+            clock.let_pass(database, 9)
     steps.cancel(database, job_id)
-    steps.let_pass(database, 50)
+    clock.let_pass(database, 50)
     last = lengths(timeline(database, job_id))[-1]
     assert last == {"waiting": ("throttled", 2), "running": ("running", 5), "backing off": ("backing off", 9)}[moment]
 
@@ -128,9 +128,9 @@ def test_a_cancelled_jobs_timeline_ends_with_the_cancel(database: Db, moment: st
 def test_a_job_that_ended_in_the_queue_was_queued(database: Db, end: str) -> None:
     """Its message was in the broker: that is not the gate's doing."""
     job_id = steps.submit(database)
-    steps.let_pass(database, 2)
+    clock.let_pass(database, 2)
     steps.admit(database)
-    steps.let_pass(database, 3)
+    clock.let_pass(database, 3)
     assert steps.cancel(database, job_id) if end == "cancelled" else steps.undeliverable(database, job_id, 1)
     assert lengths(timeline(database, job_id)) == [("throttled", 2), ("queued", 3)]
 
@@ -139,7 +139,7 @@ def test_a_replayed_job_has_no_gap(database: Db) -> None:
     """The time between its failure and its replay is part of its age."""
     job_id = steps.submit(database)
     steps.fail(database, run_for(database, job_id))
-    steps.let_pass(database, 30)
+    clock.let_pass(database, 30)
     steps.replay(database, job_id)
     steps.complete(database, run_for(database, job_id))
     timeline(database, job_id)

@@ -27,6 +27,7 @@ CREATE TABLE phases (
     throttle_seconds double precision CHECK (throttle_seconds > 0),
     throttle_from    timestamptz,
     throttle_used    integer NOT NULL DEFAULT 0,
+    paused_until     timestamptz,
     UNIQUE (workflow, phase),
     CONSTRAINT throttle_is_a_pair CHECK ((throttle_count IS NULL) = (throttle_seconds IS NULL))
 );
