@@ -7,11 +7,7 @@ import logging
 from importlib import resources
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import Connection, Engine, text
-
-logging.getLogger("alembic").setLevel(logging.WARNING)
 
 # In this order, because views need what they name to exist already.
 FOLDERS = ("outbox", "presence", "transitions", "batches", "views")
@@ -23,6 +19,11 @@ LEFT_BEHIND = """SELECT p.oid::regprocedure::text FROM pg_proc p
 
 def migrate(engine: Engine) -> bool:
     """Upgrade to the newest schema; safe while workers run and when several callers race. True if anything changed."""
+    # Alembic announces its plugins when it is imported; a worker's log is no place for that.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    from alembic import command
+    from alembic.config import Config
+
     with engine.begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key, 0)"), {"key": LOCK})
         before = _state(connection)

@@ -121,7 +121,8 @@ class PipelineBroker(RabbitmqBroker):
 
 
 def _with_limits(parameters: pika.URLParameters, blocked_timeout: float | None) -> Any:
-    parameters.heartbeat = 30
+    # A frozen process must not sit on what it prefetched: RabbitMQ gives it up after two missed heartbeats.
+    parameters.heartbeat = 10
     parameters.blocked_connection_timeout = blocked_timeout
     parameters.socket_timeout = 10
     parameters.stack_timeout = 15

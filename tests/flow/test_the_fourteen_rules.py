@@ -125,8 +125,8 @@ def test_rule_4_a_phase_that_kills_its_process_is_a_poison_pill_after_three_cras
 @pytest.mark.parametrize(("do", "cause"), [("segfault", "SIGSEGV"), ("hog", "memory limit"), ("sleep", "time limit")])
 def test_rule_4_an_isolated_phase_dies_alone_with_its_cause_recorded(place: Place, do: str, cause: str) -> None:
     """A crash, a memory hog and an endless loop take down only their own child process."""
-    place.db.execute("UPDATE phases SET max_crashes = 1 WHERE workflow = 'caged'")
     place.worker(threads=2)
+    place.db.execute("UPDATE phases SET max_crashes = 1 WHERE workflow = 'caged'")
     [pid] = place.pids()
     job = submit(None, "caged", {"do": do, "seconds": 60})
     [row] = place.finished(job, timeout=40)
