@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from pipeline.broker.counts import message_counts
+from pipeline.flow.dead_letters import read_back
 from pipeline.flow.sweeps import Connection
 from pipeline.observe import logs
 from pipeline.observe.counters import count
@@ -65,6 +66,9 @@ class Ledger:
         return message_counts(url, self._config.rabbitmq_url.get_secret_value(), queues)
 
     def _resend(self, connection: Connection, queue: str, since: datetime) -> None:
+        if self._config.queue_type == "quorum":
+            # What is missing may have been given up after too many deliveries: sending it again would go on for ever.
+            read_back(connection, self._config.rabbitmq_url.get_secret_value(), queue)
         row = connection.execute(RESEND, (queue, since)).fetchone()
         again = (row[0] if row else 0) or 0
         if again:

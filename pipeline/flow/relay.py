@@ -22,7 +22,7 @@ log = logs.get("pipeline.relay")
 LEADER = 7302
 BATCH = 1000
 SECOND_LOOK = 2.0
-FASTEST_LOOK, SLOWEST_LOOK = 0.2, 5.0
+FASTEST_LOOK, SLOWEST_LOOK = 0.1, 0.5
 ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body, trace_id, span_id, sent_at
     FROM pipeline_admit(%s, %s)"""
 # A leader that is frozen keeps its lock. Its heartbeat is stale then: end its session, the lock goes with it.
@@ -68,6 +68,7 @@ class Relay:
         while not self._stopping:
             try:
                 with connect(self._dsn, f"relay {self._worker_no}") as connection:
+                    connection.execute("SET lock_timeout = '60s'")
                     while not self._stopping and not self._become_leader(connection):
                         pass
                     self._lead(connection)
@@ -80,12 +81,10 @@ class Relay:
     def _become_leader(self, connection: psycopg.Connection[TupleRow]) -> bool:
         """Wait for the lock itself: the next leader takes over the moment the old one dies, without polling.
 
-        The wait is cut every half minute, because a waiting statement keeps PostgreSQL from vacuuming.
+        The wait is cut every minute, because a waiting statement keeps PostgreSQL from vacuuming.
         """
         try:
-            connection.execute("SET lock_timeout = '30s'")
             connection.execute("SELECT pg_advisory_lock(%s, 0)", (LEADER,))
-            connection.execute("SET lock_timeout = '10s'")
         except psycopg.errors.LockNotAvailable:
             connection.execute(DEPOSE, (LEADER,))
             return False
@@ -169,14 +168,14 @@ class Relay:
                 self._second_look = monotonic() + self._patience + 0.1
 
     def _next_look(self, waiting: bool) -> float:
-        """Look again soon after something moved and while jobs wait at a full queue, then ever less often.
+        """Look again soon after something moved, twice a second while jobs wait at a full queue, else ever less often.
 
         A hand-over that finds others waiting does not notify, so that the look after the last send is also
         what finds a row that was committed beside it.
         """
         if self._moved:
             self._pause = FASTEST_LOOK
-        elif self._pause < self._backstop:
+        elif self._pause < self._backstop or waiting:
             self._pause = min(self._pause * 2, SLOWEST_LOOK if waiting else self._backstop)
         self._moved = False
         return self._pause

@@ -385,3 +385,35 @@ def test_g9_priorities_and_earlier_phases_go_first(place: Place) -> None:
     place.finished(*jobs)
     order = [job for job, *_ in place.executions()]
     assert order == [str(jobs[3]), str(jobs[2]), str(jobs[0]), str(jobs[1])]
+
+
+def test_rule_10_what_rabbitmq_gave_up_by_itself_fails_its_job(place: Place) -> None:
+    """Quorum queues: a message that is delivered too often without a claim is read back from the dead letters."""
+    from pipeline.broker.topology import DELIVERY_LIMIT, declare
+
+    place.worker(threads=1, queues=("plain.alpha",), PIPELINE_QUEUE_TYPE="quorum")
+    job = submit(None, "single", {"do": "nothing"})
+    place.until(lambda: place.count("SELECT count(*) FROM outbox WHERE sent_at IS NOT NULL"), 15, "the send")
+    channel = place.channel()
+    declare(channel, ["single.act"], "quorum")
+    deliveries = 0
+    while deliveries <= DELIVERY_LIMIT:
+        method, _, _ = channel.basic_get("single.act")
+        if method is not None:
+            deliveries += 1
+            channel.basic_nack(method.delivery_tag, requeue=True)
+        elif place.depth("single.act.XQ"):
+            break
+    [row] = place.finished(job, timeout=40)
+    assert row["status"] == "failed" and "delivery_limit" in row["error_message"]
+    assert place.attempts(job)[-1]["outcome"] == "undeliverable"
+
+
+def test_the_engine_runs_on_quorum_queues_too(place: Place) -> None:
+    """Three phases, retries and a dead letter, with PIPELINE_QUEUE_TYPE=quorum."""
+    place.worker(threads=4, PIPELINE_QUEUE_TYPE="quorum")
+    jobs = submit_many(None, "triple", [{} for _ in range(20)])
+    bad = submit(None, "single", {"do": "fail"})
+    assert {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
+    assert place.finished(bad)[0]["status"] == "failed"
+    place.until(lambda: place.depth("single.act.XQ") == 1, 15, "the dead letter")
