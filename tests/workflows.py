@@ -77,10 +77,18 @@ def act(job: Job) -> object:
 caged = Workflow("caged")
 
 
-@caged.phase("act", isolated=True, memory_limit=2 << 30, time_limit=5, pool=None, backoff=QUICK)
+@caged.phase("act", isolated=True, memory_limit=2 << 30, time_limit=90, pool=None, backoff=QUICK)
 def caged_act(job: Job) -> object:
     record(job)
     return ACTIONS[job.body.get("do", "ledger")](job)
+
+
+hasty = Workflow("hasty")
+
+
+@hasty.phase("act", isolated=True, time_limit=3, pool=None, max_crashes=1)
+def hasty_act(job: Job) -> object:
+    return ACTIONS[job.body["do"]](job)
 
 
 pooled = Workflow("pooled")

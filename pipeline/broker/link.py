@@ -136,6 +136,6 @@ class Side:
 
 def _say(reason: object) -> str:
     """One line about a lost connection; never the address, which may hold a password."""
-    if isinstance(reason, AMQPConnectionError) and reason.args:
+    if isinstance(reason, AMQPConnectionError) and reason.args and isinstance(reason.args[0], Exception):
         reason = reason.args[0]
     return f"{type(reason).__name__}: {reason}".split("\n", 1)[0][:200]

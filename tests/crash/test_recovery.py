@@ -71,7 +71,7 @@ def test_a_worker_that_only_loses_rabbitmq_keeps_its_job(place: Place) -> None:
     [row] = place.finished(job)
     assert (row["status"], row["fence"], row["attempts"], row["crashes"]) == ("succeeded", 1, 0, 0)
     assert len(place.executions()) == 1
-    place.until(lambda: place.counter("refused.already_running") == 1, 10, "the duplicate to be counted")
+    place.until(lambda: place.counter("refused.already_running") >= 1, 10, "the duplicate to be counted")
 
 
 @pytest.mark.timeout(400)

@@ -122,13 +122,18 @@ def test_rule_4_a_phase_that_kills_its_process_is_a_poison_pill_after_three_cras
         supervisor.stop()
 
 
-@pytest.mark.parametrize(("do", "cause"), [("segfault", "SIGSEGV"), ("hog", "memory limit"), ("sleep", "time limit")])
-def test_rule_4_an_isolated_phase_dies_alone_with_its_cause_recorded(place: Place, do: str, cause: str) -> None:
+@pytest.mark.parametrize(
+    ("workflow", "do", "cause"),
+    [("caged", "segfault", "SIGSEGV"), ("caged", "hog", "memory limit"), ("hasty", "sleep", "time limit")],
+)
+def test_rule_4_an_isolated_phase_dies_alone_with_its_cause_recorded(
+    place: Place, workflow: str, do: str, cause: str
+) -> None:
     """A crash, a memory hog and an endless loop take down only their own child process."""
     place.worker(threads=2)
     place.db.execute("UPDATE phases SET max_crashes = 1 WHERE workflow = 'caged'")
     [pid] = place.pids()
-    job = submit(None, "caged", {"do": do, "seconds": 60})
+    job = submit(None, workflow, {"do": do, "seconds": 60})
     [row] = place.finished(job, timeout=40)
     assert row["status"] == "failed" and cause in row["error_message"]
     assert place.pids() == [pid]
