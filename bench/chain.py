@@ -1,22 +1,23 @@
-"""This project's side of the benchmark: three empty phases."""
+"""This project's side of the benchmark: three empty phases. No queue limit worth the name: the peers have none."""
 
 from __future__ import annotations
 
 from pipeline import Job, Workflow
 
+LIMIT = 100_000
 chain = Workflow("chain")
 
 
-@chain.phase("one", pool=None)
+@chain.phase("one", pool=None, queue_limit=LIMIT)
 def one(job: Job) -> None:
     return None
 
 
-@chain.phase("two", pool=None)
+@chain.phase("two", pool=None, queue_limit=LIMIT)
 def two(job: Job) -> None:
     return None
 
 
-@chain.phase("three", pool=None)
+@chain.phase("three", pool=None, queue_limit=LIMIT)
 def three(job: Job) -> None:
     return None

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from actors.website.model_analysis import model_analysis as run_model
 from actors.website.prompt_forming import prompt_forming as form
+from actors.website.store import stored_analysis
 from actors.website.website_analysis import website_analysis as analyse_website
+from pipeline.flow.inspect import OUTPUTS
 from pipeline.flow.workflow import Workflow
 from pipeline.rules.backoff import Backoff
 
 website = Workflow("website")
+OUTPUTS["website"] = stored_analysis
 
 website_analysis = website.phase("website-analysis", pool=10, time_limit=120.0, backoff=Backoff((5.0, 30.0, 120.0)))(
     analyse_website

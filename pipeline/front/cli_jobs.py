@@ -40,7 +40,9 @@ def submit(
 
 
 def status(job: str, as_json: Json = False) -> None:
-    """Show a job: where it is and where its time went."""
+    """Show a job: where it is, where its time went, and what its workflow stored."""
+    import pipeline.actors  # noqa: F401  the workflows say how to read what they stored
+
     found = inspect.describe(_uuid(job))
     if as_json:
         print(json.dumps(found, default=str))
@@ -147,7 +149,7 @@ def show(found: dict[str, Any]) -> None:
     if job["result"]:
         out.print_json(data=job["result"])
     if found["output"]:
-        out.print_json(data=found["output"], default=str)
+        out.print_json(data=json.loads(json.dumps(found["output"], default=str)))
 
 
 def _parse(body: str) -> dict[str, Any]:
