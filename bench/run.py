@@ -21,7 +21,7 @@ import psycopg
 from pipeline import services
 
 ROOT = Path(__file__).parent.parent
-PROCESSES, THREADS = 4, 8
+PROCESSES, THREADS = 2, 16
 PEERS = ("dramatiq", "dramatiq_confirmed", "naive")
 
 

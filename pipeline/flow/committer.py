@@ -24,8 +24,8 @@ from pipeline.observe import logs
 
 log = logs.get("pipeline.committer")
 
-# While one batch waits for the disk, the next is on its way; PostgreSQL flushes both at once.
-CONNECTIONS = 2
+# One is enough: a second sends smaller batches and was not faster (docs/adr/0002-group-commit.md).
+CONNECTIONS = 1
 # One statement for both, so that a batch is one round trip and one commit. Completions come first: a processor
 # that one job leaves can be taken by the next.
 COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at, NULL::bigint AS fence,
@@ -104,7 +104,7 @@ class Completed:
 
 
 class Committer:
-    """Two threads, each with a connection. ``on_completed`` hears of every committed batch."""
+    """A thread with a connection of its own. ``on_completed`` hears of every committed batch."""
 
     def __init__(self, dsn: str, worker_id: str, worker_no: int,
                  on_completed: Callable[[list[tuple[Completion, Completed]]], None],
@@ -123,7 +123,7 @@ class Committer:
         self._grants = Grants()
         self._local = threading.local()
         self._threads = [
-            threading.Thread(target=self._run, name=f"pipeline-committer-{n}", daemon=True) for n in range(CONNECTIONS)
+            threading.Thread(target=self._run, name="pipeline-committer", daemon=True) for _ in range(CONNECTIONS)
         ]
 
     def start(self) -> None:
