@@ -94,7 +94,9 @@ def _kill_one(progress: Progress) -> bool:
 
 def _results(jobs: list[UUID]) -> None:
     table = Table(title="website: website-analysis → prompt-forming → model-analysis")
-    for name in ("site", "status", "cut off", "lang", "title", "what the model says"):
+    for name, width in (("site", 9), ("status", 9), ("cut off", 7), ("lang", 4)):
+        table.add_column(name, no_wrap=True, min_width=width)
+    for name in ("title", "what the model says"):
         table.add_column(name, no_wrap=True)
     for row in sorted(_rows(jobs), key=lambda row: int(row["url"].rstrip("/").rsplit("/", 1)[1])):
         answer = row["analysis"] or {}
