@@ -94,10 +94,11 @@ def _kill_one(progress: Progress) -> bool:
 
 def _results(jobs: list[UUID]) -> None:
     table = Table(title="website: website-analysis → prompt-forming → model-analysis")
-    for name, width in (("site", 9), ("status", 9), ("cut off", 7), ("lang", 4)):
-        table.add_column(name, no_wrap=True, min_width=width)
-    for name in ("title", "what the model says"):
+    for name in ("site", "status", "cut off", "lang"):
         table.add_column(name, no_wrap=True)
+    left = max(out.width - 50, 20)  # what the four leave; a column that may grow would squeeze them to nothing
+    table.add_column("title", no_wrap=True, max_width=left * 2 // 5)
+    table.add_column("what the model says", no_wrap=True, max_width=left * 3 // 5)
     for row in sorted(_rows(jobs), key=lambda row: int(row["url"].rstrip("/").rsplit("/", 1)[1])):
         answer = row["analysis"] or {}
         page = row["page"] or {}
