@@ -30,14 +30,12 @@ class Settings(BaseSettings):
     rabbitmq_management_url: SecretStr | None = _named("RABBITMQ_MANAGEMENT_URL", default=None)
     worker_id: str | None = _named("WORKER_ID", default=None, max_length=60, pattern=r"^[A-Za-z0-9._-]+$")
     stale_seconds: float = _named("JOB_LOCK_TIMEOUT_SECONDS", default=300.0, gt=0)
-    ocr_workers: int = _named("OCR_WORKER_COUNT", default=2, ge=1)
 
     workflows: Annotated[tuple[str, ...], NoDecode] = ()
     queue_type: Literal["classic", "quorum"] = "classic"
     heartbeat_seconds: float = Field(default=20.0, gt=0)
     health_seconds: float = Field(default=30.0, gt=0)
     patience_seconds: float = Field(default=5.0, gt=0)
-    sweep_seconds: float = Field(default=900.0, gt=0)
     backstop_seconds: float = Field(default=30.0, ge=5)
     shutdown_grace_seconds: float = Field(default=20.0, ge=0)
     backoff_scale: float = Field(default=1.0, gt=0, description="multiplies every backoff; below 1 for demos and tests")

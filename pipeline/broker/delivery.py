@@ -30,7 +30,6 @@ class Delivery(MessageProxy):
         self.queue = queue
         self.headers = headers
         self.id = next(_numbers)
-        self.started = False
         self.deferred = False
         self.returned = False
         self.claim: Any = None

@@ -62,7 +62,6 @@ class Inbound(Side):
         """Mark the message as started. False if it is no longer ours and must be left alone."""
         with self._lock:
             self._unstarted.discard(delivery)
-            delivery.started = True
             return delivery.live
 
     def pause(self) -> None:
@@ -75,11 +74,6 @@ class Inbound(Side):
     def resume(self) -> None:
         """Take messages again."""
         self._link.call(self._resume)
-
-    @property
-    def waiting(self) -> int:
-        """How many delivered messages nobody has started on."""
-        return len(self._unstarted)
 
     def on_ready(self, channel: Channel) -> None:
         declare(channel, sorted(self._consumers), self._queue_type)

@@ -76,10 +76,6 @@ class Side:
         self._connection: Connection | None = None
         self.channel: Channel | None = None
 
-    @property
-    def connected(self) -> bool:
-        return self.channel is not None and bool(self.channel.is_open)
-
     def connect(self) -> None:
         """Open the connection; every failure schedules the next try."""
         if self._closing:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
+from psycopg.rows import TupleRow
 
 from db.engine import connect
 from pipeline.broker.delivery import Delivery
@@ -24,8 +25,6 @@ from pipeline.observe import logs
 
 log = logs.get("pipeline.committer")
 
-# One is enough: a second sends smaller batches and was not faster (docs/adr/0002-group-commit.md).
-CONNECTIONS = 1
 # One statement for both, so that a batch is one round trip and one commit. Completions come first: a processor
 # that one job leaves can be taken by the next.
 COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at, NULL::bigint AS fence,
@@ -117,18 +116,15 @@ class Committer:
         self._asks: list[Ask] = []
         self._completions: list[Completion] = []
         self._changed = threading.Condition()
-        self._busy = 0
+        self._busy = False
         self._stopping = False
         self._flushing = False
         self._grants = Grants()
-        self._local = threading.local()
-        self._threads = [
-            threading.Thread(target=self._run, name="pipeline-committer", daemon=True) for _ in range(CONNECTIONS)
-        ]
+        self._connection: psycopg.Connection[TupleRow] | None = None
+        self._thread = threading.Thread(target=self._run, name="pipeline-committer", daemon=True)
 
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        self._thread.start()
 
     def claim(self, ask: Ask) -> ClaimRow:
         """Claim, together with what the other threads ask for; waits for the commit."""
@@ -153,11 +149,9 @@ class Committer:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        for thread in self._threads:
-            thread.join(5)
+        self._thread.join(5)
 
     def _run(self) -> None:
-        self._local.connection = None
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._asks or self._completions or self._stopping)
@@ -165,10 +159,10 @@ class Committer:
                     return
                 asks, self._asks = self._asks, []
                 completions, self._completions = self._completions, []
-                self._busy += 1
+                self._busy = True
             self._commit(asks, completions)
             with self._changed:
-                self._busy -= 1
+                self._busy = False
                 if self._flushing:
                     self._changed.notify_all()
 
@@ -202,24 +196,20 @@ class Committer:
             try:
                 return self._execute(asks, completions)
             except psycopg.OperationalError as error:
-                if (
-                    self._local.connection is not None
-                    and not self._local.connection.broken
-                    and not self._local.connection.closed
-                ):
+                if self._connection is not None and not self._connection.broken and not self._connection.closed:
                     if not isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure):
                         raise
                 else:
-                    self._local.connection = None
+                    self._connection = None
                 log.warning("PostgreSQL does not answer; trying again", delay=delay, error=str(error).strip())
                 sleep(delay)
                 delay = min(delay * 2, 2.0)
 
     def _execute(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
-        if self._local.connection is None:
-            self._local.connection = connect(self._dsn, "committer")
+        if self._connection is None:
+            self._connection = connect(self._dsn, "committer")
         if completions:
-            self._grants.refresh(self._local.connection)
+            self._grants.refresh(self._connection)
         parts: list[str] = []
         values: list[Any] = []
         if completions:
@@ -228,7 +218,7 @@ class Committer:
         if asks:
             parts.append(CLAIM)
             values += self._claim_values(asks)
-        rows = self._local.connection.execute(" UNION ALL ".join(parts), values, prepare=True).fetchall()
+        rows = self._connection.execute(" UNION ALL ".join(parts), values, prepare=True).fetchall()
         done = len(completions)
         return [Completed(*row[1:7]) for row in rows[:done]], [
             ClaimRow(row[1], row[5], *row[7:]) for row in rows[done:]

@@ -53,7 +53,6 @@ class Relay:
         self._moved = False
         self._waiter = Waiter()
         self._stopping = False
-        self.leading = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pipeline-relay", daemon=True)
 
     def start(self) -> None:
@@ -75,8 +74,10 @@ class Relay:
             except psycopg.Error as error:
                 log.warning("the relay lost PostgreSQL; trying again", error=str(error).strip())
                 sleep(0.3)
-            finally:
-                self.leading.clear()
+            except Exception:
+                # A relay whose thread died would never lead again, and nobody would notice.
+                log.exception("the relay failed; it starts anew")
+                sleep(1)
 
     def _become_leader(self, connection: psycopg.Connection[TupleRow]) -> bool:
         """Wait for the lock itself: the next leader takes over the moment the old one dies, without polling.
@@ -92,7 +93,6 @@ class Relay:
 
     def _lead(self, connection: psycopg.Connection[TupleRow]) -> None:
         connection.execute("LISTEN pipeline_relay")
-        self.leading.set()
         log.info("this process leads the relay")
         while not self._stopping:
             if self._outbound.ready.is_set():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -114,9 +113,3 @@ def doctor() -> None:
 
 def _say(text: str) -> None:
     out.print(text, highlight=False, markup=False)
-
-
-def on_stop(stop: Any) -> None:
-    """Call ``stop`` at the first SIGINT or SIGTERM."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop())

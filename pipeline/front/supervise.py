@@ -51,10 +51,6 @@ class Supervisor:
         for program in self._running.values():
             _signal(program, signal.SIGKILL)
 
-    def pids(self) -> dict[str, int]:
-        """The running programs."""
-        return {name: process.pid for name, process in list(self._running.items()) if process.poll() is None}
-
     def wait(self) -> None:
         """Until somebody asks for a stop."""
         self._stop.wait()

@@ -58,12 +58,15 @@ def test_rule_1_a_bare_message_is_adopted_if_its_job_waits_unsent(place: Place) 
     from pipeline.broker.topology import declare
 
     declare(channel, ["single.act"], "classic")
-    place.db.execute("UPDATE outbox SET reason = 'held by the test'")
+    # The test leads the relay and sends nothing: only an adopted message can start the job.
+    place.db.execute("SELECT pg_advisory_lock(7302, 0)")
     place.publish("single.act", str(job), times=2)
     place.worker(threads=2)
     [row] = place.finished(job)
     assert row["status"] == "succeeded"
     assert len(place.executions()) == 1
+    refused = ("already_running", "running", "finished", "already_queued")
+    place.until(lambda: sum(place.counter(f"refused.{r}") for r in refused) == 1, 10, "the second one's refusal")
 
 
 def test_rule_2_unstarted_messages_are_never_marked_running(place: Place) -> None:
@@ -383,7 +386,7 @@ def test_g5_a_cancelled_job_leaves_no_effect_and_its_attempt_is_told(place: Plac
     assert cancel(None, job) is False
 
 
-def test_g9_priorities_and_earlier_phases_go_first(place: Place) -> None:
+def test_g9_higher_priorities_go_first_then_older_jobs(place: Place) -> None:
     """Within a phase the higher priority first, then the older one."""
     jobs = [submit(None, "single", {"do": "nothing", "n": n}, priority=p) for n, p in enumerate([0, 0, 5, 9])]
     place.worker(threads=1)
