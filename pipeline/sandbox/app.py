@@ -10,12 +10,19 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from pipeline.sandbox import chat, hostile, pages
+from pipeline.sandbox import chat, hostile, market, pages, registry, wikidata
 from pipeline.sandbox.faults import FaultBook, FaultMiddleware
 from pipeline.sandbox.stats import Stats, StatsMiddleware
 
 # A further system is one more module with a ``routes()`` function, named here.
-SYSTEMS: tuple[Callable[[], list[BaseRoute]], ...] = (pages.routes, hostile.routes, chat.routes)
+SYSTEMS: tuple[Callable[[], list[BaseRoute]], ...] = (
+    pages.routes,
+    hostile.routes,
+    chat.routes,
+    registry.routes,
+    wikidata.routes,
+    market.routes,
+)
 
 
 def app() -> ASGIApp:

@@ -1,0 +1,10 @@
+"""Coin marketplaces: listing pages and JSON APIs."""
+
+from __future__ import annotations
+
+from starlette.routing import BaseRoute
+
+
+def routes() -> list[BaseRoute]:
+    """Nothing yet."""
+    return []
