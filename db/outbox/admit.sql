@@ -9,6 +9,9 @@ BEGIN
     UPDATE outbox o SET due_at = NULL FROM (
         SELECT d.job_id FROM outbox d WHERE d.due_at <= now() ORDER BY d.due_at LIMIT p_most FOR UPDATE SKIP LOCKED) due
     WHERE o.job_id = due.job_id;
+    IF EXISTS (SELECT 1 FROM lanes WHERE paused_until > now()) THEN
+        PERFORM pipeline_hold_lanes();
+    END IF;
     IF EXISTS (SELECT 1 FROM phases WHERE throttle_count IS NOT NULL) THEN
         PERFORM pipeline_reserve();
     END IF;

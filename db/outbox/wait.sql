@@ -4,8 +4,9 @@ CREATE OR REPLACE FUNCTION pipeline_wait(p_job uuid, p_workflow text, p_phase te
                                          p_due timestamptz, p_reason text)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO outbox (job_id, phase_id, priority, due_at, reason)
-    SELECT p_job, ph.id, p_priority, CASE WHEN p_due > now() THEN p_due END, p_reason
+    INSERT INTO outbox (job_id, phase_id, priority, due_at, reason, lane)
+    SELECT p_job, ph.id, p_priority, CASE WHEN p_due > now() THEN p_due END, p_reason,
+           (SELECT j.lane FROM jobs j WHERE j.id = p_job)
     FROM phases ph WHERE ph.workflow = p_workflow AND ph.phase = p_phase
     ON CONFLICT (job_id) DO UPDATE
         SET phase_id = excluded.phase_id, due_at = excluded.due_at, reason = excluded.reason,

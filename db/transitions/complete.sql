@@ -45,7 +45,9 @@ BEGIN
             completed_at = CASE WHEN r.next_id IS NULL THEN now() END,
             ready_at = now(), updated_at = now(), locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
             sent_at = NULL, delivery = NULL, slot = NULL, isolated = NULL, next_retry_at = NULL, wait_reason = NULL,
-            progress_done = NULL, progress_total = NULL, error_message = NULL
+            progress_done = NULL, progress_total = NULL, error_message = NULL,
+            -- The lane is the first phase's outside system.
+            lane = CASE WHEN r.next_id IS NULL THEN j.lane END
         FROM route r WHERE j.id = r.id RETURNING j.id, j.send, r.place
     ), history AS (
         INSERT INTO attempts (job_id, fence, attempt, ready_at, due_at, sent_at, started_at, finished_at,

@@ -16,7 +16,8 @@ END $$;
 
 CREATE OR REPLACE FUNCTION pipeline_submit_many(
     p_workflow text, p_bodies jsonb[], p_priority integer DEFAULT 0, p_batch uuid DEFAULT NULL,
-    p_traceparent text DEFAULT NULL, p_keys text[] DEFAULT NULL, p_due timestamptz DEFAULT NULL)
+    p_traceparent text DEFAULT NULL, p_keys text[] DEFAULT NULL, p_due timestamptz DEFAULT NULL,
+    p_lane text DEFAULT NULL)
 RETURNS SETOF uuid LANGUAGE plpgsql AS $$
 DECLARE
     v_phase phases := pipeline_first_phase(p_workflow);
@@ -42,16 +43,16 @@ BEGIN
     SELECT array_agg(pipeline_new_id() ORDER BY b.place) INTO v_ids FROM unnest(p_bodies) WITH ORDINALITY AS b(body, place);
     WITH added AS (
         INSERT INTO jobs (id, workflow, phase, body, priority, batch_id, max_attempts, idempotency_key,
-                          trace_id, span_id, next_retry_at)
+                          trace_id, span_id, next_retry_at, lane)
         SELECT f.id, p_workflow, v_phase.phase, f.body, p_priority, p_batch, v_phase.max_attempts, p_keys[f.place],
                coalesce(v_trace, replace(f.id::text, '-', '')),
-               coalesce(v_span, right(replace(f.id::text, '-', ''), 16)), p_due
+               coalesce(v_span, right(replace(f.id::text, '-', ''), 16)), p_due, p_lane
         FROM unnest(v_ids, p_bodies) WITH ORDINALITY AS f(id, body, place) ORDER BY f.place
         ON CONFLICT (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
         RETURNING jobs.id
     ), queued AS (
-        INSERT INTO outbox (job_id, phase_id, priority, due_at, reason)
-        SELECT a.id, v_phase.id, p_priority, p_due, CASE WHEN p_due IS NOT NULL THEN 'scheduled' END FROM added a
+        INSERT INTO outbox (job_id, phase_id, priority, due_at, reason, lane)
+        SELECT a.id, v_phase.id, p_priority, p_due, CASE WHEN p_due IS NOT NULL THEN 'scheduled' END, p_lane FROM added a
     )
     SELECT count(*) INTO v_count FROM added;
     IF p_batch IS NOT NULL THEN
@@ -84,8 +85,8 @@ END $$;
 
 CREATE OR REPLACE FUNCTION pipeline_submit(p_workflow text, p_body jsonb DEFAULT '{}', p_priority integer DEFAULT 0,
     p_batch uuid DEFAULT NULL, p_traceparent text DEFAULT NULL, p_key text DEFAULT NULL,
-    p_due timestamptz DEFAULT NULL)
+    p_due timestamptz DEFAULT NULL, p_lane text DEFAULT NULL)
 RETURNS uuid LANGUAGE sql AS $$
     SELECT pipeline_submit_many(p_workflow, ARRAY[p_body], p_priority, p_batch, p_traceparent,
-                                CASE WHEN p_key IS NOT NULL THEN ARRAY[p_key] END, p_due)
+                                CASE WHEN p_key IS NOT NULL THEN ARRAY[p_key] END, p_due, p_lane)
 $$;

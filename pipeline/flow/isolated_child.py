@@ -36,7 +36,8 @@ def main() -> None:
 
 def _answer(order: dict[str, Any]) -> dict[str, Any]:
     import pipeline.actors  # noqa: F401  declares every phase
-    from pipeline.flow.process import read_rows, report_progress
+    from pipeline.flow.lanes import take_turn
+    from pipeline.flow.process import keep_rows, read_rows, report_progress
     from pipeline.flow.settle import complete_with_write, describe, encode_result
     from pipeline.flow.workflow import find_phase
 
@@ -47,6 +48,8 @@ def _answer(order: dict[str, Any]) -> dict[str, Any]:
         attempt=claim.attempts + 1, fence=claim.fence, trace_id=claim.trace_id, span_id=claim.span_id,
         temp_root=Path(order["temp_root"]), read_rows=read_rows,
         report=lambda done, total: report_progress(claim, done, total),
+        keep_rows=lambda statement, values: keep_rows(claim, statement, values),
+        take_turn=lambda lane, calls: take_turn(claim.job_id, lane, calls),
     )  # fmt: skip
     limit = actor.spec.memory_limit
     if limit:

@@ -15,10 +15,15 @@ from pipeline.rules.phase import idempotency_key
 
 NOBODY = UUID(int=0)
 Read = Callable[[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+Keep = Callable[[str, Mapping[str, Any]], bool]
 
 
 def _no_database(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:  # noqa: ARG001
     raise RuntimeError("this job has no database: pass read=… when you build a Job in a test")
+
+
+def _no_checkpoints(statement: str, parameters: Mapping[str, Any]) -> bool:  # noqa: ARG001
+    raise RuntimeError("this job has no database: pass keep_rows=… when you build a Job in a test")
 
 
 @dataclass
@@ -36,6 +41,8 @@ class Job:
     span_id: str = "0" * 15 + "1"
     temp_root: Path = Path(gettempdir()) / "pipeline-jobs" / "test"
     read_rows: Read = _no_database
+    keep_rows: Keep = _no_checkpoints
+    take_turn: Callable[[str, int], None] = lambda lane, calls: None
     report: Callable[[int, int], bool] = lambda done, total: True
     lost: str | None = None
 
@@ -65,6 +72,19 @@ class Job:
         self.check()
         if not self.report(done, total):
             raise StaleClaim(f"job {self.id}: fence {self.fence} is no longer held; the attempt stops here")
+
+    def keep(self, statement: str, **parameters: Any) -> None:
+        """Write a checkpoint now, in a transaction of its own. Raises, and writes nothing, when the job is lost."""
+        self.check()
+        if not self.keep_rows(statement, parameters):
+            raise StaleClaim(f"job {self.id}: fence {self.fence} is no longer held; nothing was kept")
+
+    def turn(self, lane: str, calls: int = 1) -> None:
+        """Return when so many calls may be made now under the lane's rate, which all workers share.
+
+        Raises Wait if that is further away: the job then comes back at the moment kept for it.
+        """
+        self.take_turn(lane, calls)
 
     def check(self) -> None:
         """Raise if the job was cancelled or taken over. Call it in long loops that cannot be interrupted."""

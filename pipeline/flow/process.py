@@ -12,7 +12,7 @@ from sqlalchemy import text
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.inbound import Inbound
 from pipeline.broker.outbound import Outbound, Outgoing
-from pipeline.flow import database
+from pipeline.flow import database, lanes
 from pipeline.flow.claim import Claim
 from pipeline.flow.committer import Committer, Completed, Completion
 from pipeline.flow.job import Job
@@ -29,6 +29,7 @@ UNSEND = text("SELECT pipeline_unsend(CAST(:jobs AS uuid[]), CAST(:sends AS bigi
 UNSEND_OURS = text("""SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'unconfirmed')
     FROM outbox o JOIN jobs j ON j.id = o.job_id
     WHERE o.job_id = ANY (CAST(:jobs AS uuid[])) AND o.sent_by = :worker""")
+HOLD = text("SELECT pipeline_hold(:id, :fence)")
 PROGRESS = text("SELECT pipeline_progress(:id, :fence, :done, :total)")
 
 
@@ -74,6 +75,8 @@ class WorkerProcess:
             results=claim.results, attempt=claim.attempts + 1, fence=claim.fence, trace_id=claim.trace_id,
             span_id=claim.span_id, temp_root=self.temp_root, read_rows=read_rows,
             report=lambda done, total: report_progress(claim, done, total),
+            keep_rows=lambda statement, values: keep_rows(claim, statement, values),
+            take_turn=lambda lane, calls: lanes.take_turn(claim.job_id, lane, calls),
         )  # fmt: skip
 
     def hand_over(self, claim: Claim, completed: Completed) -> None:
@@ -159,6 +162,15 @@ def report_progress(claim: Claim, done: int, total: int) -> bool:
     with database.engine().begin() as connection:
         values = {"id": claim.job_id, "fence": claim.fence, "done": done, "total": total}
         return bool(connection.execute(PROGRESS, values).scalar_one())
+
+
+def keep_rows(claim: Claim, statement: str, parameters: Mapping[str, Any]) -> bool:
+    """A checkpoint, written only while the attempt holds its job; False when it does not."""
+    with database.engine().begin() as connection:
+        if not connection.execute(HOLD, {"id": claim.job_id, "fence": claim.fence}).scalar_one():
+            return False
+        connection.execute(text(statement), dict(parameters))
+        return True
 
 
 _current: WorkerProcess | None = None

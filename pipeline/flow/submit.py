@@ -22,7 +22,7 @@ Caller = Session | Connection | None
 
 SUBMIT = text(
     "SELECT pipeline_submit_many(:workflow, CAST(:bodies AS jsonb[]), :priority, CAST(:batch AS uuid), :trace,"
-    " CAST(:keys AS text[]), CAST(:due AS timestamptz))"
+    " CAST(:keys AS text[]), CAST(:due AS timestamptz), :lane)"
 )
 
 
@@ -30,7 +30,8 @@ def submit(caller: Caller, workflow: str, body: Mapping[str, Any] | None = None,
     """Submit one job. It exists once the caller's transaction commits; without a caller, at once.
 
     Options: ``priority`` (0 … 9, 9 goes first), ``key`` (the same key gives the same job), ``batch``,
-    ``due`` (not before), ``traceparent`` (joins the caller's trace).
+    ``due`` (not before), ``traceparent`` (joins the caller's trace), ``lane`` (what it shares with other jobs outside:
+    one rate, one pause; see pipeline.flow.lanes).
     """
     key = options.pop("key", None)
     return submit_many(caller, workflow, [body or {}], keys=None if key is None else [key], **options)[0]
@@ -46,6 +47,7 @@ def submit_many(
     batch: UUID | None = None,
     due: datetime | None = None,
     traceparent: str | None = None,
+    lane: str | None = None,
 ) -> list[UUID]:
     """Submit any number of jobs in one round trip, in their order."""
     if not bodies:
@@ -53,7 +55,7 @@ def submit_many(
     values = {
         "workflow": workflow, "bodies": [_encode(body, place) for place, body in enumerate(bodies, 1)],
         "priority": priority, "batch": batch, "trace": traceparent,
-        "keys": None if keys is None else list(keys), "due": due,
+        "keys": None if keys is None else list(keys), "due": due, "lane": lane,
     }  # fmt: skip
     with _speaking(), _connection(caller) as connection:
         return list(connection.execute(SUBMIT, values).scalars())

@@ -84,13 +84,13 @@ def nothing_changes(db: Db) -> Iterator[None]:
 
 
 def submit(db: Db, workflow: str = "single", body: Row | None = None, **named: Any) -> UUID:
-    """Options: priority, batch, traceparent, key, due (seconds from now)."""
+    """Options: priority, batch, traceparent, key, lane, due (seconds from now)."""
     due = named.pop("due", None)
     found: UUID = one(
         db,
-        "SELECT pipeline_submit(%s, %s, %s, %s, %s, %s, now() + make_interval(secs => %s::float))",
+        "SELECT pipeline_submit(%s, %s, %s, %s, %s, %s, now() + make_interval(secs => %s::float), %s)",
         workflow, Jsonb(body or {}), named.pop("priority", 0), named.pop("batch", None),
-        named.pop("traceparent", None), named.pop("key", None), due,
+        named.pop("traceparent", None), named.pop("key", None), due, named.pop("lane", None),
     )  # fmt: skip
     assert not named, f"unknown options {named}"
     return found

@@ -13,4 +13,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("DROP TABLE lanes CASCADE")
+    op.execute("ALTER TABLE outbox DROP COLUMN lane; ALTER TABLE jobs DROP COLUMN lane; DROP TABLE turns, lanes")
