@@ -1,9 +1,51 @@
 -- Claim jobs by id for the idle threads of one process: pending or retryable, same phase, same send number,
--- a free processor where the phase has a pool. Rows are locked in id order; each goes to one delivery; a claim
--- repeated by the same delivery (its COMMIT was lost) gets the same answer. Every ask gets a verdict:
--- 'claimed', or the reason why not.
+-- a free processor where the phase has a pool. Each row goes to one delivery; a claim repeated by the same
+-- delivery (its COMMIT was lost) gets the same answer. Every ask gets a verdict: 'claimed', or why not.
+-- Nearly all are good tokens of open phases without a pool: one plain UPDATE takes those, and only what it
+-- did not take is looked at closely. Rows are locked in id order, here as there.
 CREATE OR REPLACE FUNCTION pipeline_claim(
     p_worker text, p_ids uuid[], p_queues text[], p_sends bigint[], p_deliveries bigint[], p_sent timestamptz[])
+RETURNS TABLE (place integer, verdict text, fence bigint, attempts integer, max_attempts integer, crashes integer,
+               isolated boolean, priority smallint, holder text, body jsonb, result jsonb, trace_id text, span_id text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_taken integer[];
+BEGIN
+    FOR place, fence, attempts, max_attempts, crashes, isolated, priority, body, result, trace_id, span_id IN
+        WITH taken AS (
+            UPDATE jobs j
+            SET status = 'running', fence = j.fence + 1, locked_by = p_worker, locked_at = now(), heartbeat_at = now(),
+                updated_at = now(), sent_at = coalesce(a.sent_at, now()), delivery = a.delivery,
+                isolated = a.isolated OR j.crashes > 0
+            FROM (SELECT a.place, a.id, a.send, a.delivery, a.sent_at, ph.workflow, ph.phase, ph.isolated
+                  FROM unnest(p_ids, p_queues, p_sends, p_deliveries, p_sent)
+                       WITH ORDINALITY AS a(id, queue, send, delivery, sent_at, place)
+                       JOIN phases ph ON ph.queue = a.queue
+                  WHERE ph.pool IS NULL AND (ph.paused_until > now()) IS NOT TRUE ORDER BY a.id) a
+            WHERE j.id = a.id AND j.send = a.send AND j.status IN ('pending', 'retryable')
+              AND j.phase = a.phase AND j.workflow = a.workflow
+            RETURNING a.place::integer, j.id, j.fence, j.attempts, j.max_attempts, j.crashes, j.isolated, j.priority,
+                      j.body, j.result, j.trace_id, j.span_id
+        ), received AS (
+            DELETE FROM outbox o USING taken t WHERE o.job_id = t.id
+        )
+        SELECT t.place, t.fence, t.attempts, t.max_attempts, t.crashes, t.isolated, t.priority, t.body, t.result,
+               t.trace_id, t.span_id FROM taken t
+    LOOP
+        verdict := 'claimed';
+        v_taken := v_taken || place;
+        RETURN NEXT;
+    END LOOP;
+    IF cardinality(v_taken) = cardinality(p_ids) THEN RETURN; END IF;
+    RETURN QUERY SELECT * FROM pipeline_claim_carefully(
+        p_worker, p_ids, p_queues, p_sends, p_deliveries, p_sent, coalesce(v_taken, '{}'));
+END $$;
+
+-- The whole look: pools, pauses, duplicates, repeats and every reason to refuse.
+CREATE OR REPLACE FUNCTION pipeline_claim_carefully(
+    p_worker text, p_ids uuid[], p_queues text[], p_sends bigint[], p_deliveries bigint[], p_sent timestamptz[],
+    p_but integer[])
 RETURNS TABLE (place integer, verdict text, fence bigint, attempts integer, max_attempts integer, crashes integer,
                isolated boolean, priority smallint, holder text, body jsonb, result jsonb, trace_id text, span_id text)
 LANGUAGE plpgsql AS $$
@@ -17,6 +59,7 @@ BEGIN
         SELECT a.place::integer AS place, a.id, a.queue, a.send, a.delivery, a.sent_at
         FROM unnest(p_ids, p_queues, p_sends, p_deliveries, p_sent)
              WITH ORDINALITY AS a(id, queue, send, delivery, sent_at, place)
+        WHERE a.place <> ALL (p_but)
     ), seen AS MATERIALIZED (
         SELECT j.* FROM jobs j WHERE j.id = ANY (p_ids) ORDER BY j.id FOR UPDATE
     ), looked AS (

@@ -3,31 +3,101 @@
 -- worker, which publishes it after the commit. For a next phase without a pool the worker may hold a grant
 -- (p_granted, see pipeline_grants), which spares counting at every hand-over. Verdicts: 'done', 'handed_over',
 -- 'lost', or 'repeated' when this very attempt had committed before.
+-- Nearly all are last phases or covered by a grant, of phases without a pool and jobs without a batch: one plain
+-- statement moves those, and only what it did not move is looked at closely.
 CREATE OR REPLACE FUNCTION pipeline_complete(p_worker integer, p_ids uuid[], p_fences bigint[], p_results jsonb[],
                                              p_granted boolean[] DEFAULT NULL)
 RETURNS TABLE (place integer, verdict text, queue text, actor text, send bigint, max_attempts integer, sent_at timestamptz)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    v_queues text[];
+    v_moved integer[];
 BEGIN
-    RETURN QUERY
+    FOR place, verdict, queue, actor, send, max_attempts, sent_at IN
+        WITH moved AS (
+            UPDATE jobs j
+            SET status = CASE WHEN a.next_id IS NULL THEN 'succeeded' ELSE 'pending' END,
+                phase = coalesce(a.next_phase, j.phase), max_attempts = coalesce(a.max_attempts, j.max_attempts),
+                send = j.send + 1,
+                attempts = CASE WHEN a.next_id IS NULL THEN j.attempts ELSE 0 END,
+                crashes = CASE WHEN a.next_id IS NULL THEN j.crashes ELSE 0 END,
+                result = CASE WHEN a.result IS NULL THEN j.result
+                              ELSE coalesce(j.result, '{}') || jsonb_build_object(j.phase, a.result) END,
+                completed_at = CASE WHEN a.next_id IS NULL THEN now() END,
+                ready_at = now(), updated_at = now(), locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
+                sent_at = NULL, delivery = NULL, isolated = NULL, next_retry_at = NULL, wait_reason = NULL,
+                progress_done = NULL, progress_total = NULL, error_message = NULL,
+                lane = CASE WHEN a.next_id IS NULL THEN j.lane END
+            FROM (SELECT a.place, a.id, a.fence, a.result, h.attempts, h.ready_at, h.next_retry_at, h.sent_at,
+                         h.locked_at, h.phase, h.locked_by, h.wait_reason, nx.id AS next_id, nx.phase AS next_phase,
+                         nx.queue, nx.actor, nx.max_attempts
+                  FROM unnest(p_ids, p_fences, p_results, p_granted)
+                       WITH ORDINALITY AS a(id, fence, result, granted, place)
+                       -- Read without a lock: nothing noted here changes while this fence holds.
+                       JOIN jobs h ON h.id = a.id AND h.fence = a.fence
+                       JOIN phases ph ON ph.workflow = h.workflow AND ph.phase = h.phase
+                       LEFT JOIN phases nx ON nx.id = ph.next_id
+                  WHERE ph.pool IS NULL AND h.batch_id IS NULL
+                    AND (nx.id IS NULL OR (a.granted AND nx.pool IS NULL AND nx.throttle_count IS NULL))
+                  ORDER BY a.id) a
+            WHERE j.id = a.id AND j.fence = a.fence AND j.status = 'running'
+            RETURNING a.place::integer, j.id, j.send, j.priority, a.next_id, a.queue, a.actor,
+                      a.max_attempts, a.fence, a.attempts, a.ready_at, a.next_retry_at, a.sent_at, a.locked_at,
+                      a.phase, a.locked_by, a.wait_reason
+        ), history AS (
+            INSERT INTO attempts (job_id, fence, attempt, ready_at, due_at, sent_at, started_at, finished_at,
+                                  phase, outcome, worker, wait_reason)
+            SELECT m.id, m.fence, m.attempts + 1, m.ready_at, m.next_retry_at, m.sent_at, m.locked_at, now(),
+                   m.phase, 'succeeded', m.locked_by, m.wait_reason
+            FROM moved m
+        ), handed AS (
+            INSERT INTO outbox (job_id, phase_id, priority, sent_at, sent_by)
+            SELECT m.id, m.next_id, m.priority, now(), p_worker FROM moved m WHERE m.next_id IS NOT NULL
+        )
+        SELECT m.place, CASE WHEN m.next_id IS NULL THEN 'done' ELSE 'handed_over' END, m.queue, m.actor, m.send,
+               m.max_attempts, CASE WHEN m.next_id IS NOT NULL THEN now() END
+        FROM moved m
+    LOOP
+        v_moved := v_moved || place;
+        RETURN NEXT;
+    END LOOP;
+    IF cardinality(v_moved) = cardinality(p_ids) THEN RETURN; END IF;
+    RETURN QUERY SELECT * FROM pipeline_complete_carefully(
+        p_worker, p_ids, p_fences, p_results, p_granted, coalesce(v_moved, '{}'));
+END $$;
+
+-- The whole look: gates, pools, batches, repeats and lost claims.
+CREATE OR REPLACE FUNCTION pipeline_complete_carefully(
+    p_worker integer, p_ids uuid[], p_fences bigint[], p_results jsonb[], p_granted boolean[], p_but integer[])
+RETURNS TABLE (place integer, verdict text, queue text, actor text, send bigint, max_attempts integer, sent_at timestamptz)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_children uuid[];
+    v_pooled text[];
+    v_child uuid;
+    v_here text;
+    v_next text;
+BEGIN
+    FOR place, verdict, queue, actor, send, max_attempts, sent_at, v_child, v_here, v_next IN
     WITH ask AS (
         SELECT a.place::integer AS place, a.id, a.fence, a.result, a.granted
         FROM unnest(p_ids, p_fences, p_results, p_granted) WITH ORDINALITY AS a(id, fence, result, granted, place)
-    ), held AS MATERIALIZED (
-        -- By id alone: with the status in it, the planner may walk the index of all running jobs instead.
-        SELECT j.* FROM jobs j WHERE j.id = ANY (p_ids) ORDER BY j.id FOR UPDATE
+        WHERE a.place <> ALL (p_but)
     ), route AS MATERIALIZED (
-        SELECT ask.place, ask.id, ask.result, h.*, nx.id AS next_id, nx.phase AS next_phase, nx.queue AS next_queue,
+        -- Read without a lock: nothing noted here changes while this fence holds, and the UPDATE below asks for it.
+        SELECT ask.place, ask.id, ask.fence AS held_fence, ask.result, h.attempts, h.ready_at, h.next_retry_at,
+               h.sent_at AS was_sent, h.locked_at, h.phase, h.locked_by, h.wait_reason, h.priority, h.batch_id,
+               CASE WHEN ph.pool IS NOT NULL THEN ph.queue END AS pooled_here,
+               CASE WHEN nx.pool IS NOT NULL THEN nx.queue END AS pooled_next,
+               nx.id AS next_id, nx.phase AS next_phase, nx.queue AS next_queue,
                nx.actor AS next_actor, nx.max_attempts AS next_max,
                ask.granted AND nx.pool IS NULL AND nx.throttle_count IS NULL AS granted,
                row_number() OVER (PARTITION BY nx.id ORDER BY ask.place) AS turn
-        FROM ask JOIN (SELECT id AS job_id, fence AS held_fence, attempts, ready_at, next_retry_at, sent_at AS was_sent,
-                              locked_at, phase, locked_by, wait_reason, workflow, priority
-                       FROM held WHERE status = 'running') h ON h.job_id = ask.id AND h.held_fence = ask.fence
+        FROM ask JOIN jobs h ON h.id = ask.id
              JOIN phases ph ON ph.workflow = h.workflow AND ph.phase = h.phase
              LEFT JOIN phases nx ON nx.id = ph.next_id
+        WHERE h.fence = ask.fence AND h.status = 'running'
     ), gate AS MATERIALIZED (
         SELECT n.id, n.behind, CASE WHEN n.behind OR n.throttle_count IS NOT NULL THEN 0 ELSE pipeline_room(n.nx) END AS room
         FROM (SELECT nx, nx.id, nx.throttle_count, EXISTS (
@@ -48,18 +118,19 @@ BEGIN
             progress_done = NULL, progress_total = NULL, error_message = NULL,
             -- The lane is the first phase's outside system.
             lane = CASE WHEN r.next_id IS NULL THEN j.lane END
-        FROM route r WHERE j.id = r.id RETURNING j.id, j.send, r.place
+        FROM route r WHERE j.id = r.id AND j.fence = r.held_fence AND j.status = 'running' RETURNING j.id, j.send, r.place
     ), history AS (
         INSERT INTO attempts (job_id, fence, attempt, ready_at, due_at, sent_at, started_at, finished_at,
                               phase, outcome, worker, wait_reason)
         SELECT r.id, r.held_fence, r.attempts + 1, r.ready_at, r.next_retry_at, r.was_sent, r.locked_at, now(),
                r.phase, 'succeeded', r.locked_by, r.wait_reason
-        FROM route r
+        FROM moved m JOIN route r ON r.place = m.place
     ), handed AS (
         INSERT INTO outbox (job_id, phase_id, priority, sent_at, sent_by)
         SELECT r.id, r.next_id, r.priority, CASE WHEN r.granted OR r.turn <= g.room THEN now() END,
                CASE WHEN r.granted OR r.turn <= g.room THEN p_worker END
-        FROM route r LEFT JOIN gate g ON g.id = r.next_id WHERE r.next_id IS NOT NULL ORDER BY r.place
+        FROM moved m JOIN route r ON r.place = m.place LEFT JOIN gate g ON g.id = r.next_id
+        WHERE r.next_id IS NOT NULL ORDER BY r.place
         RETURNING job_id, sent_at
     ), told AS (
         -- The relay looks again by itself while jobs wait; only the first to wait must wake it.
@@ -72,16 +143,23 @@ BEGIN
                 WHEN m.id IS NOT NULL THEN 'handed_over'
                 WHEN pipeline_outcome(ask.id, ask.fence) = 'succeeded' THEN 'repeated'
                 ELSE 'lost' END,
-           r.next_queue, r.next_actor, m.send, r.next_max, h.sent_at
+           r.next_queue, r.next_actor, m.send, r.next_max, h.sent_at,
+           CASE WHEN m.id IS NOT NULL AND r.next_id IS NULL AND r.batch_id IS NOT NULL THEN m.id END,
+           r.pooled_here, r.pooled_next
     FROM ask LEFT JOIN moved m ON m.place = ask.place LEFT JOIN route r ON r.place = ask.place
          LEFT JOIN handed h ON h.job_id = ask.id AND m.id IS NOT NULL
          LEFT JOIN told ON true
-    ORDER BY ask.place;
-    PERFORM pipeline_count_children(p_ids);
+    ORDER BY ask.place
+    LOOP
+        v_children := v_children || v_child;
+        v_pooled := v_pooled || v_here || v_next;
+        RETURN NEXT;
+    END LOOP;
+    IF array_remove(v_children, NULL) <> '{}' THEN
+        PERFORM pipeline_count_children(v_children);
+    END IF;
     -- A processor that is free now, and jobs that wait before a phase with a pool, may need the relay.
-    SELECT array_agg(ph.queue) INTO v_queues FROM phases ph
-    WHERE ph.pool IS NOT NULL AND ph.workflow IN (SELECT j.workflow FROM jobs j WHERE j.id = ANY (p_ids));
-    IF v_queues IS NOT NULL THEN
-        PERFORM pipeline_nudge(v_queues);
+    IF array_remove(v_pooled, NULL) <> '{}' THEN
+        PERFORM pipeline_nudge(v_pooled);
     END IF;
 END $$;

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from time import sleep
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -34,6 +35,9 @@ COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at, 
 CLAIM = """SELECT place, verdict, NULL, NULL, NULL, max_attempts, NULL, fence, attempts, crashes, isolated, priority,
         holder, body, result, trace_id, span_id
     FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[])"""
+
+
+_PLACE = itemgetter(0)
 
 
 class ClaimRow(NamedTuple):
@@ -219,10 +223,8 @@ class Committer:
             parts.append(CLAIM)
             values += self._claim_values(asks)
         rows = self._connection.execute(" UNION ALL ".join(parts), values, prepare=True).fetchall()
-        done = len(completions)
-        return [Completed(*row[1:7]) for row in rows[:done]], [
-            ClaimRow(row[1], row[5], *row[7:]) for row in rows[done:]
-        ]
+        done, asked = sorted(rows[: len(completions)], key=_PLACE), sorted(rows[len(completions) :], key=_PLACE)
+        return [Completed(*row[1:7]) for row in done], [ClaimRow(row[1], row[5], *row[7:]) for row in asked]
 
     def _claim_values(self, asks: list[Ask]) -> tuple[Any, ...]:
         return (

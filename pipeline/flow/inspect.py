@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
+import orjson
 from sqlalchemy import Connection, text
 
 from pipeline.flow import database
@@ -15,7 +16,23 @@ from pipeline.rules.errors import BadInput
 OUTPUTS: dict[str, Callable[[Connection, UUID], Any]] = {}
 
 JOB = text("SELECT * FROM jobs WHERE id = :id")
-TIMELINE = text("SELECT * FROM pipeline_timeline(:id)")
+TIMELINE = text("""SELECT phase, attempt, part, started_at, ended_at, seconds, outcome, worker,
+    left(error, 4000) AS error FROM pipeline_timeline(:id)""")
+ATTEMPTS = text("""SELECT phase, attempt, fence, outcome, worker, wait_reason, started_at, finished_at,
+    left(error, 4000) AS error FROM attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 200""")
+STATUS = text("SELECT status FROM jobs WHERE id = :id")
+SAME = text("SELECT body = CAST(:body AS jsonb) AND priority = :priority FROM jobs WHERE id = :id")
+ROW = """id, workflow, phase, status, priority, attempts, max_attempts, crashes, created_at, updated_at, completed_at,
+    next_retry_at, locked_by, wait_reason, progress_done, progress_total, batch_id, lane, trace_id,
+    left(error_message, 4000) AS error_message"""
+JOBS = text(f"""SELECT {ROW} FROM jobs WHERE id = ANY (ARRAY(
+    SELECT l.id FROM pipeline_list_jobs(:workflow, :phase, :status, :before, :limit) l)) ORDER BY id DESC""")  # noqa: S608
+BATCH = """SELECT id, total, remaining, failed, sealed, callback_workflow, callback_job, created_at, completed_at
+    FROM batches WHERE id < :before"""
+BATCHES = text(f"{BATCH} ORDER BY id DESC LIMIT :limit")
+OPEN_BATCHES = text(f"{BATCH} AND completed_at IS NULL ORDER BY id DESC LIMIT :limit")
+NEWEST = UUID(int=2**128 - 1)
+PARTS = 1000
 WORKERS = text("""SELECT w.id, w.host, w.pid, w.threads, w.queues, w.started_at, w.heartbeat_at, w.counters,
     extract(epoch FROM now() - w.heartbeat_at) AS age,
     CASE WHEN w.stopped_at IS NOT NULL THEN 'stopped' WHEN pipeline_alive(w.id) THEN 'alive'
@@ -28,20 +45,62 @@ FAILED = text("""SELECT id, workflow, phase, attempts, crashes, error_message, c
 
 
 def describe(job_id: UUID) -> dict[str, Any]:
-    """A job's row, its timeline, and what its workflow stored."""
+    """A job's row, its timeline, its attempts, and what its workflow stored."""
     with database.engine().connect() as connection:
-        row = connection.execute(JOB, {"id": job_id}).mappings().one_or_none()
-        if row is None:
-            raise BadInput(f"there is no job {job_id}; was it pruned, or is this another database?")
-        timeline = [dict(part) for part in connection.execute(TIMELINE, {"id": job_id}).mappings()]
-        output = OUTPUTS[row["workflow"]](connection, job_id) if row["workflow"] in OUTPUTS else None
-    return {"job": dict(row), "timeline": timeline, "output": output}
+        found = look(connection, job_id)
+    if found is None:
+        raise BadInput(f"there is no job {job_id}; was it pruned, or is this another database?")
+    return found
+
+
+def look(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
+    """As ``describe``, in the caller's transaction; None if there is no such job."""
+    row = connection.execute(JOB, {"id": job_id}).mappings().one_or_none()
+    if row is None:
+        return None
+    timeline = [dict(part) for part in connection.execute(TIMELINE, {"id": job_id}).mappings()][-PARTS:]
+    attempts = [dict(part) for part in connection.execute(ATTEMPTS, {"id": job_id}).mappings()]
+    output = OUTPUTS[row["workflow"]](connection, job_id) if row["workflow"] in OUTPUTS else None
+    return {"job": dict(row), "timeline": timeline, "attempts": attempts, "output": output}
+
+
+def jobs(connection: Connection, *, workflow: str | None = None, phase: str | None = None, status: str | None = None,
+         before: UUID | None = None, limit: int = 50) -> list[dict[str, Any]]:  # fmt: skip
+    """Jobs that match, newest first, older than ``before``."""
+    values = {"workflow": workflow, "phase": phase, "status": status, "before": before or NEWEST, "limit": limit}
+    return [dict(row) for row in connection.execute(JOBS, values).mappings()]
+
+
+def status(connection: Connection, job_id: UUID) -> str | None:
+    """The job's state, or None if there is no such job."""
+    found: str | None = connection.execute(STATUS, {"id": job_id}).scalar()
+    return found
+
+
+def is_same_wish(connection: Connection, job_id: UUID, body: Mapping[str, Any], priority: int) -> bool:
+    """Whether the job was submitted with this body and priority."""
+    values = {"id": job_id, "body": orjson.dumps(dict(body)).decode(), "priority": priority}
+    return bool(connection.execute(SAME, values).scalar())
 
 
 def workers() -> list[dict[str, Any]]:
     """Living workers and those that went in the last hour."""
     with database.engine().connect() as connection:
-        return [dict(row) for row in connection.execute(WORKERS).mappings()]
+        return worker_rows(connection)
+
+
+def worker_rows(connection: Connection) -> list[dict[str, Any]]:
+    """As ``workers``, in the caller's transaction."""
+    return [dict(row) for row in connection.execute(WORKERS).mappings()]
+
+
+def batches(
+    connection: Connection, *, open_only: bool, before: UUID | None = None, limit: int = 50
+) -> list[dict[str, Any]]:
+    """Batches older than ``before``, newest first; ``open_only`` leaves out the complete ones."""
+    statement = OPEN_BATCHES if open_only else BATCHES
+    values = {"before": before or NEWEST, "limit": limit}
+    return [dict(row) for row in connection.execute(statement, values).mappings()]
 
 
 def failed(workflow: str | None, limit: int) -> list[dict[str, Any]]:

@@ -122,7 +122,7 @@ def claim_all(db: Db, asks: list[tuple[Any, ...]], worker: str = "w1") -> list[R
     ids, queues, sends, deliveries = (list(column) for column in zip(*asks, strict=True))
     return rows(
         db,
-        "SELECT * FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[])",
+        "SELECT * FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[]) ORDER BY place",
         worker, ids, queues, sends, deliveries, [None] * len(ids),
     )  # fmt: skip
 
