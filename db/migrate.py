@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, text
 
 # In this order, because views need what they name to exist already.
-FOLDERS = ("outbox", "lanes", "presence", "transitions", "batches", "views")
+FOLDERS = ("outbox", "lanes", "presence", "transitions", "batches", "verify", "views")
 LOCK = 7310
 # A function whose arguments changed leaves its old self behind: everything of ours not written just now.
 LEFT_BEHIND = """SELECT p.oid::regprocedure::text FROM pg_proc p

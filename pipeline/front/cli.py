@@ -7,7 +7,7 @@ import sys
 import typer
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from pipeline.front import cli_jobs, cli_run
+from pipeline.front import cli_jobs, cli_run, cli_verify
 from pipeline.rules.errors import BadInput
 from pipeline.services import ServiceError
 
@@ -17,6 +17,7 @@ app = typer.Typer(
 )  # fmt: skip
 cli_run.add_to(app)
 cli_jobs.add_to(app)
+cli_verify.add_to(app)
 
 
 def main() -> None:

@@ -1,0 +1,76 @@
+-- PostgreSQL's books against themselves: what a step never leaves behind, but a hand, a restored backup or a bug
+-- may. A row a finding; with p_repair each is mended by the same steps that jobs take otherwise. Running jobs of
+-- dead workers are pipeline_reclaim's, messages are the ledger's (pipeline/flow/verify.py calls all three).
+CREATE OR REPLACE FUNCTION pipeline_verify(p_repair boolean)
+RETURNS TABLE (problem text, subject text, detail text) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_job jobs;
+    v_row record;
+BEGIN
+    FOR v_job IN
+        SELECT j.* FROM jobs j LEFT JOIN outbox o ON o.job_id = j.id
+        WHERE j.status IN ('pending', 'retryable') AND o.job_id IS NULL ORDER BY j.id FOR UPDATE OF j
+    LOOP
+        problem := 'waits without an intent to send'; subject := v_job.id;
+        detail := format('%s.%s, %s', v_job.workflow, v_job.phase, v_job.status);
+        IF p_repair THEN
+            UPDATE jobs SET send = send + 1, updated_at = now() WHERE id = v_job.id;
+            PERFORM pipeline_wait(v_job.id, v_job.workflow, v_job.phase, v_job.priority, v_job.next_retry_at, 'verified');
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    FOR v_row IN
+        SELECT o.job_id, j.status FROM outbox o LEFT JOIN jobs j ON j.id = o.job_id
+        WHERE j.id IS NULL OR j.status NOT IN ('pending', 'retryable') ORDER BY o.job_id
+    LOOP
+        problem := 'intent to send a job that does not wait'; subject := v_row.job_id;
+        detail := coalesce(v_row.status, 'there is no such job');
+        IF p_repair THEN DELETE FROM outbox WHERE job_id = v_row.job_id; END IF;
+        RETURN NEXT;
+    END LOOP;
+    FOR v_job IN
+        SELECT j.* FROM jobs j JOIN outbox o ON o.job_id = j.id JOIN phases ph ON ph.id = o.phase_id
+        WHERE j.status IN ('pending', 'retryable') AND (ph.workflow, ph.phase) <> (j.workflow, j.phase)
+        ORDER BY j.id FOR UPDATE OF j
+    LOOP
+        problem := 'waits before another phase than its own'; subject := v_job.id;
+        detail := format('its own is %s.%s', v_job.workflow, v_job.phase);
+        IF p_repair THEN
+            UPDATE jobs SET send = send + 1, updated_at = now() WHERE id = v_job.id;
+            PERFORM pipeline_wait(v_job.id, v_job.workflow, v_job.phase, v_job.priority, v_job.next_retry_at, 'verified');
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    FOR v_job IN
+        SELECT j.* FROM jobs j LEFT JOIN workers w ON w.id = j.locked_by
+        WHERE j.status = 'running' AND w.no IS NULL ORDER BY j.id FOR UPDATE OF j
+    LOOP
+        problem := 'runs under a worker that never was'; subject := v_job.id; detail := v_job.locked_by;
+        IF p_repair THEN
+            PERFORM pipeline_crash(v_job.id, v_job.fence, 'stale', format('there is no worker %s', v_job.locked_by), false);
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    FOR v_job IN
+        SELECT j.* FROM jobs j WHERE j.completed_at IS NULL AND NOT EXISTS (
+            SELECT 1 FROM phases ph WHERE ph.workflow = j.workflow AND ph.phase = j.phase) ORDER BY j.id
+    LOOP
+        problem := 'is in a phase that nobody declares'; subject := v_job.id;
+        detail := format('%s.%s: deploy its code, or cancel it', v_job.workflow, v_job.phase);
+        RETURN NEXT;
+    END LOOP;
+    FOR v_row IN
+        SELECT b.id, b.remaining, c.open FROM batches b CROSS JOIN LATERAL (
+            SELECT count(*)::integer AS open FROM jobs j WHERE j.batch_id = b.id AND j.counted IS NULL) c
+        WHERE b.completed_at IS NULL AND b.remaining <> c.open ORDER BY b.id FOR UPDATE OF b
+    LOOP
+        problem := 'batch that counts wrong'; subject := v_row.id;
+        detail := format('%s said to be open, %s are', v_row.remaining, v_row.open);
+        IF p_repair THEN
+            UPDATE batches SET remaining = v_row.open, total = greatest(total, v_row.open) WHERE id = v_row.id;
+            PERFORM pipeline_finish_batch(v_row.id);
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END $$;

@@ -1,0 +1,96 @@
+"""PostgreSQL against RabbitMQ and against itself: what does not add up is found, mended, and told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import sleep
+from typing import Any
+
+from db.engine import connect
+from pipeline.broker.counts import message_counts
+from pipeline.flow import sweeps
+from pipeline.observe import logs
+from pipeline.rules.errors import BadInput
+from pipeline.settings import Settings
+
+log = logs.get("pipeline.verify")
+
+# A message is on its way for a moment, so that a queue is judged by two looks.
+BETWEEN_LOOKS = 1.5
+UNREPAIRED = "is in a phase that nobody declares"
+BOOKS = """
+    SELECT ph.queue, count(o.job_id)::int AS sent, max(o.sent_at) AS newest,
+           (SELECT count(*) FROM jobs j WHERE j.status = 'running' AND j.workflow = ph.workflow AND j.phase = ph.phase)
+    FROM phases ph JOIN outbox o ON o.phase_id = ph.id AND o.sent_at IS NOT NULL GROUP BY ph.id"""
+RESEND = """
+    SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'verified')
+    FROM outbox o JOIN jobs j ON j.id = o.job_id JOIN phases ph ON ph.id = o.phase_id
+    WHERE ph.queue = %s AND o.sent_at <= %s"""
+DEAD = """SELECT j.id, j.locked_by FROM jobs j JOIN workers w ON w.id = j.locked_by
+    WHERE j.status = 'running' AND NOT pipeline_alive(w.id) ORDER BY j.id"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that did not add up."""
+
+    problem: str
+    subject: str
+    detail: str
+    repaired: bool
+
+
+def verify(config: Settings, *, repair: bool, pause: Callable[[float], None] = sleep) -> list[Finding]:
+    """Everything that does not add up, mended if ``repair``. A second run then finds nothing."""
+    with connect(config.dsn, "verify") as connection:
+        found = _dead_workers(connection, repair)
+        found += _books(connection, repair)
+        found += _messages(connection, config, repair, pause)
+    for one in found:
+        log.warning("verify", **one.__dict__)
+    return found
+
+
+def _dead_workers(connection: sweeps.Connection, repair: bool) -> list[Finding]:
+    rows = connection.execute(DEAD).fetchall()
+    if repair and rows:
+        sweeps.reclaim(connection, 0)  # takes note of who is missing …
+        sweeps.reclaim(connection, 0)  # … and gives their jobs back
+    return [Finding("runs under a dead worker", str(job), str(worker), repair) for job, worker in rows]
+
+
+def _books(connection: sweeps.Connection, repair: bool) -> list[Finding]:
+    rows = connection.execute("SELECT problem, subject, detail FROM pipeline_verify(%s)", (repair,)).fetchall()
+    return [Finding(problem, subject, detail, repair and problem != UNREPAIRED) for problem, subject, detail in rows]
+
+
+def _messages(
+    connection: sweeps.Connection, config: Settings, repair: bool, pause: Callable[[float], None]
+) -> list[Finding]:
+    """Queues with fewer messages than jobs wait on. All are sent again: none stays lost, and a copy is void."""
+    first = _short(connection, config)
+    if first:
+        pause(BETWEEN_LOOKS)
+    second = _short(connection, config) if first else {}
+    found = []
+    for queue in sorted(first.keys() & second.keys()):
+        sent, has, _ = second[queue]
+        if repair:
+            connection.execute(RESEND, (queue, first[queue][2]))
+        found.append(Finding("queue that lost messages", queue, f"{sent} sent, RabbitMQ has {has}", repair))
+    return found
+
+
+def _short(connection: sweeps.Connection, config: Settings) -> dict[str, tuple[int, int, Any]]:
+    rows = connection.execute(BOOKS).fetchall()
+    management = config.rabbitmq_management_url
+    url = management.get_secret_value() if management else None
+    counts = message_counts(url, config.rabbitmq_url.get_secret_value(), [row[0] for row in rows]) if rows else {}
+    if counts is None:
+        raise BadInput('RabbitMQ could not be asked what it has: run "pipeline doctor" for the reason')
+    return {
+        queue: (sent, counts.get(queue, 0), newest)
+        for queue, sent, newest, running in rows
+        if counts.get(queue, 0) < sent + running
+    }

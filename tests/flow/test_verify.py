@@ -1,0 +1,119 @@
+"""pipeline verify: each thing that does not add up is found and mended, and a second run finds nothing."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from pipeline import settings, submit_many
+from pipeline.flow.submit import open_batch, seal_batch
+from pipeline.flow.verify import Finding, verify
+from tests.place import Place
+
+JOBS = 6
+
+
+def check(place: Place, problem: str, times: int = 1) -> list[Finding]:
+    """Found by a dry run, mended by the next, gone after that."""
+    dry = verify(settings.get(), repair=False)
+    assert [one.problem for one in dry] == [problem] * times
+    assert not any(one.repaired for one in dry)
+    mended = verify(settings.get(), repair=True)
+    assert [(one.problem, one.repaired) for one in mended] == [(problem, True)] * times
+    return mended
+
+
+def sent(place: Place, workflow: str = "single", **options: object) -> list[UUID]:
+    """Jobs whose messages are in the broker, and no worker to take them."""
+    worker = place.worker(queues=("nothing",))
+    jobs = submit_many(None, workflow, [{}] * JOBS, **options)  # type: ignore[arg-type]
+    queue = f"{workflow}.act"
+    place.until(lambda: place.depth(queue) == JOBS, what="the messages to arrive")
+    worker.terminate()
+    worker.wait()
+    return jobs
+
+
+def test_a_purged_queue_is_filled_again(place: Place) -> None:
+    """Every job that waited in it is sent again, and ends."""
+    jobs = sent(place)
+    place.channel().queue_purge("single.act")
+    check(place, "queue that lost messages")
+    place.worker()
+    assert {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
+    assert verify(settings.get(), repair=True) == []
+
+
+def test_some_messages_gone_are_noticed(place: Place) -> None:
+    """Two of six."""
+    jobs = sent(place)
+    channel = place.channel()
+    for _ in range(2):
+        channel.basic_get("single.act", auto_ack=True)
+    channel.connection.close()
+    [finding] = check(place, "queue that lost messages")
+    assert finding.detail == "6 sent, RabbitMQ has 4"
+    place.worker()
+    place.finished(*jobs)
+    assert len(place.executions()) == JOBS
+
+
+def test_a_wiped_broker_is_filled_again(place: Place) -> None:
+    """The queues themselves are gone."""
+    jobs = sent(place)
+    channel = place.channel()
+    channel.queue_delete("single.act")
+    channel.connection.close()
+    check(place, "queue that lost messages")
+    place.worker()
+    place.finished(*jobs)
+
+
+def test_a_dead_workers_job_is_given_back(place: Place) -> None:
+    """The row says running, and nobody runs it."""
+    [job] = submit_many(None, "single", [{}])
+    place.db.execute("INSERT INTO workers (id, host, pid, threads, queues) VALUES ('gone', 'h', 1, 1, '{}')")
+    place.db.execute("SELECT * FROM pipeline_admit(1, 10)")
+    place.db.execute("SELECT * FROM pipeline_claim('gone', %s, '{single.act}', '{1}', '{1}', '{NULL}')", ([job],))
+    check(place, "runs under a dead worker")
+    assert (place.job(job)["status"], place.job(job)["crashes"]) == ("pending", 1)
+    assert verify(settings.get(), repair=True) == []
+
+
+def test_rows_edited_by_hand_are_made_whole(place: Place) -> None:
+    """A job that waits without an outbox row, and one that waits before the wrong phase."""
+    lost, astray = submit_many(None, "triple", [{}, {}])
+    place.db.execute("DELETE FROM outbox WHERE job_id = %s", (lost,))
+    check(place, "waits without an intent to send")
+    place.db.execute("UPDATE jobs SET phase = 'third' WHERE id = %s", (astray,))
+    check(place, "waits before another phase than its own")
+    finished = submit_many(None, "single", [{}])[0]
+    place.db.execute("UPDATE jobs SET status = 'succeeded', completed_at = now() WHERE id = %s", (finished,))
+    check(place, "intent to send a job that does not wait")
+    place.db.execute("UPDATE jobs SET status = 'running', locked_by = 'me', locked_at = now(), heartbeat_at = now()"
+                     " WHERE id = %s", (lost,))  # fmt: skip
+    place.db.execute("DELETE FROM outbox WHERE job_id = %s", (lost,))
+    check(place, "runs under a worker that never was")
+    assert verify(settings.get(), repair=True) == []
+
+
+def test_a_batch_that_counts_wrong_counts_right_again(place: Place) -> None:
+    """Its callback comes when the last child ends, and not one too late."""
+    batch = open_batch(None, "plain")
+    jobs = submit_many(None, "single", [{}] * 2, batch=batch)
+    seal_batch(None, batch)
+    place.db.execute("UPDATE batches SET remaining = 3, total = 3 WHERE id = %s", (batch,))
+    check(place, "batch that counts wrong")
+    place.worker()
+    place.finished(*jobs)
+    place.until(lambda: place.count("SELECT count(*) FROM batches WHERE completed_at IS NOT NULL"), what="the callback")
+    assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'plain'") == 1
+
+
+def test_a_phase_that_nobody_declares_is_told_and_left(place: Place) -> None:
+    """Only a person can say whether its code comes back."""
+    [job] = submit_many(None, "single", [{}])
+    place.db.execute("DELETE FROM outbox WHERE job_id = %s", (job,))
+    place.db.execute("UPDATE jobs SET phase = 'gone' WHERE id = %s", (job,))
+    place.db.execute("INSERT INTO outbox (job_id, phase_id, priority) SELECT %s, min(id), 0 FROM phases", (job,))
+    problems = {one.problem: one.repaired for one in verify(settings.get(), repair=True)}
+    assert problems["is in a phase that nobody declares"] is False
