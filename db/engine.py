@@ -19,7 +19,7 @@ KEEPALIVE = {
 def engine(url: str, *, size: int = 5) -> Engine:
     """A pool of at most ``2 * size`` connections; broken ones are replaced when they are taken."""
     return create_engine(
-        url, pool_size=size, max_overflow=size, pool_pre_ping=True,
+        url, pool_size=size, max_overflow=size, pool_pre_ping=True, hide_parameters=True,
         connect_args={**KEEPALIVE, "application_name": "pipeline"},
     )  # fmt: skip
 

@@ -43,6 +43,10 @@ class Settings(BaseSettings):
     temp_folder: Path = Path(gettempdir()) / "pipeline-jobs"
     log_format: Literal["console", "json"] = "console"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    api_host: str = "127.0.0.1"
+    api_port: int = Field(default=8080, ge=0, le=65535)
+    api_tokens: SecretStr | None = Field(default=None, description="role:token, …; roles are viewer and operator")
+    api_max_body: int = Field(default=1 << 20, ge=1 << 10)
 
     @field_validator("workflows", mode="before")
     @classmethod

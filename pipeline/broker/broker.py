@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from pika.connection import Parameters
 
     from pipeline.broker.delivery import Delivery
+
+# pika tells every connection's life at length, to whoever imports this: the scheduler too.
+logging.getLogger("pika").setLevel(logging.WARNING)
 
 
 class PipelineBroker(RabbitmqBroker):

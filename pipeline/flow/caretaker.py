@@ -36,6 +36,7 @@ class Caretaker:
             if one.verdict == "poisoned":
                 self._bury(connection, one)
         sweeps.remove_temp_folders(connection, self._config.temp_folder, [self._worker_id])
+        connection.execute("SELECT pipeline_roll_up()")
         return sweeps.report(connection) and self.check_broker(connection)
 
     def check_broker(self, connection: sweeps.Connection) -> bool:

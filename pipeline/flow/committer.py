@@ -22,6 +22,7 @@ from db.engine import connect
 from pipeline.broker.delivery import Delivery
 from pipeline.flow.claim import Claim
 from pipeline.flow.grants import Grants
+from pipeline.flow.vital import vital_thread
 from pipeline.observe import logs
 
 log = logs.get("pipeline.committer")
@@ -125,7 +126,7 @@ class Committer:
         self._flushing = False
         self._grants = Grants()
         self._connection: psycopg.Connection[TupleRow] | None = None
-        self._thread = threading.Thread(target=self._run, name="pipeline-committer", daemon=True)
+        self._thread = vital_thread("pipeline-committer", self._run)
 
     def start(self) -> None:
         self._thread.start()

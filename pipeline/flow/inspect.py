@@ -25,8 +25,8 @@ SAME = text("SELECT body = CAST(:body AS jsonb) AND priority = :priority FROM jo
 ROW = """id, workflow, phase, status, priority, attempts, max_attempts, crashes, created_at, updated_at, completed_at,
     next_retry_at, locked_by, wait_reason, progress_done, progress_total, batch_id, lane, trace_id,
     left(error_message, 4000) AS error_message"""
-JOBS = text(f"""SELECT {ROW} FROM jobs WHERE id = ANY (ARRAY(
-    SELECT l.id FROM pipeline_list_jobs(:workflow, :phase, :status, :before, :limit) l)) ORDER BY id DESC""")  # noqa: S608
+LIST = text("SELECT ids, floor FROM pipeline_list_jobs(:workflow, :phase, :status, :before, :limit)")
+JOBS = text(f"SELECT {ROW} FROM jobs WHERE id = ANY (:ids) ORDER BY id DESC")  # noqa: S608
 BATCH = """SELECT id, total, remaining, failed, sealed, callback_workflow, callback_job, created_at, completed_at
     FROM batches WHERE id < :before"""
 BATCHES = text(f"{BATCH} ORDER BY id DESC LIMIT :limit")
@@ -65,10 +65,12 @@ def look(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
 
 
 def jobs(connection: Connection, *, workflow: str | None = None, phase: str | None = None, status: str | None = None,
-         before: UUID | None = None, limit: int = 50) -> list[dict[str, Any]]:  # fmt: skip
-    """Jobs that match, newest first, older than ``before``."""
+         before: UUID | None = None, limit: int = 50) -> tuple[list[dict[str, Any]], UUID | None]:  # fmt: skip
+    """Jobs that match, newest first, older than ``before``; and the job that was looked at last, if older ones were
+    not: they may match as well."""
     values = {"workflow": workflow, "phase": phase, "status": status, "before": before or NEWEST, "limit": limit}
-    return [dict(row) for row in connection.execute(JOBS, values).mappings()]
+    ids, floor = connection.execute(LIST, values).one()
+    return [dict(row) for row in connection.execute(JOBS, {"ids": ids}).mappings()], floor
 
 
 def status(connection: Connection, job_id: UUID) -> str | None:

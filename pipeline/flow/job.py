@@ -45,6 +45,7 @@ class Job:
     take_turn: Callable[[str, int], None] = lambda lane, calls: None
     report: Callable[[int, int], bool] = lambda done, total: True
     lost: str | None = None
+    span: str | None = None
 
     @property
     def idempotency_key(self) -> str:
@@ -53,8 +54,8 @@ class Job:
 
     @property
     def traceparent(self) -> str:
-        """The W3C header for outgoing calls."""
-        return f"00-{self.trace_id}-{self.span_id}-01"
+        """The W3C header for outgoing calls: this phase's own span, or the submitter's when tracing is off."""
+        return self.span or f"00-{self.trace_id}-{self.span_id}-01"
 
     @property
     def tmp(self) -> Path:

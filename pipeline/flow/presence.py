@@ -18,6 +18,7 @@ from psycopg.rows import TupleRow
 
 from db.engine import connect
 from pipeline.flow.claim import Claim
+from pipeline.flow.vital import vital_thread
 from pipeline.flow.waiter import Waiter
 from pipeline.observe import logs
 from pipeline.observe.counters import count, snapshot
@@ -52,7 +53,7 @@ class Presence:
         self._waiter = Waiter()
         self._stopping = False
         self._connection: psycopg.Connection[TupleRow] | None = None
-        self._thread = threading.Thread(target=self._run, name="pipeline-presence", daemon=True)
+        self._thread = vital_thread("pipeline-presence", self._run)
 
     def start(self) -> None:
         """Register the worker and take its lock; fails when PostgreSQL is away."""

@@ -109,7 +109,9 @@ class WorkerProcess:
                     job=str(completion.claim.job_id),
                     fence=completion.claim.fence,
                 )
-            elif completed.sent_at is not None:
+            elif completed.verdict != "repeated":
+                count(f"{completion.claim.spec.queue}.succeeded")
+            if completed.sent_at is not None:
                 outgoing.append(next_message(completion.claim, completed))
         if unpublished:
             threading.Thread(target=self._send_again, args=(unpublished,), daemon=True).start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from pipeline.flow import process
@@ -12,6 +13,8 @@ from pipeline.flow.job import Job
 from pipeline.flow.settle import settle
 from pipeline.flow.token import read_token
 from pipeline.observe.counters import count
+from pipeline.observe.histograms import observe_duration
+from pipeline.observe.tracing import phase_span
 from pipeline.rules.envelope import InvalidEnvelope
 from pipeline.rules.outcome import Done, as_done
 from pipeline.rules.phase import PhaseSpec
@@ -55,8 +58,11 @@ def attempt(worker: process.WorkerProcess, claim: Claim, work: Work) -> Done | C
     job = worker.job(claim)
     claim.job = job
     worker.presence.hold(claim)
+    started = monotonic()
     try:
-        with claim:
+        with claim, phase_span(claim.spec.queue, job.traceparent, job=str(job.id), fence=job.fence) as traceparent:
+            job.span = traceparent
             return run_isolated(worker, claim) if claim.isolated else as_done(work(job))
     finally:
+        observe_duration(claim.spec.queue, monotonic() - started)
         job.clean_up()

@@ -1,9 +1,10 @@
-"""``pipeline up``: servers, migrations, workers and scheduler, supervised."""
+"""``pipeline up``: servers, migrations, workers, scheduler, API and dashboard, supervised."""
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,11 +26,13 @@ def run(*, processes: int, threads: int, with_sandbox: bool, folder: Path, say: 
             f"password {servers.management_user.password}")  # fmt: skip
     try:
         _migrate()
+        os.environ.setdefault("PIPELINE_API_PORT", str(_free_port(8080)))
         supervisor = Supervisor(programs(processes, threads, with_sandbox=with_sandbox), say)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: supervisor.ask_to_stop())
         supervisor.start()
         say(f"{processes} workers with {threads} threads each are up; Ctrl-C stops everything")
+        say(f"  dashboard http://127.0.0.1:{os.environ['PIPELINE_API_PORT']}/")
         supervisor.wait()
         say("stopping …")
         supervisor.stop()
@@ -51,9 +54,23 @@ def programs(processes: int, threads: int, *, with_sandbox: bool, log: Path | No
         "import sys, periodiq; sys.argv = ['periodiq', 'pipeline.actors']; periodiq.entrypoint()",
     ]
     found.append(Program("scheduler", scheduler, grace=5, log=log))
+    found.append(Program("api", [python, "-m", "pipeline.front.cli", "api"], grace=5, log=log))
     if with_sandbox:
         found.append(Program("sandbox", [python, "-m", "pipeline.sandbox", "--port", "8099"], grace=5, log=log))
     return found
+
+
+def _free_port(wanted: int) -> int:
+    """The wanted port, or a free one if somebody has it."""
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise OSError("no port is free on 127.0.0.1")
 
 
 def _migrate() -> None:

@@ -13,4 +13,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("DROP TABLE documents CASCADE")
+    op.execute("DROP TABLE document_pages, documents CASCADE")

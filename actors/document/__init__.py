@@ -1,0 +1,1 @@
+"""Documents: fetch a PDF from the registry, then read its pages."""

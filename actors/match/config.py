@@ -1,0 +1,74 @@
+"""Settings of the match workflow, read from the environment. The token is never shown."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from pydantic import AliasChoices, Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from pipeline.guards.addresses import DEFAULT_PORTS, AddressPolicy, host_port
+from pipeline.guards.http import MEBIBYTE, USER_AGENT, Limits
+
+DEFAULT_SANDBOX = "http://127.0.0.1:8099"
+WIKIDATA = "https://www.wikidata.org/w/api.php"
+LANE = "wikidata"
+# Calls a second that Wikidata takes from a stranger, and from somebody it knows.
+STRANGER, KNOWN = 5.0, 50.0
+
+
+class MatchSettings(BaseSettings):
+    """``WIKIDATA_…`` for the API, and the sandbox's address, which is asked while neither address nor token is set."""
+
+    model_config = SettingsConfigDict(env_prefix="WIKIDATA_", frozen=True, extra="ignore", env_ignore_empty=True)
+
+    url: str = ""
+    token: SecretStr | None = None
+    rate: float | None = Field(None, gt=0, le=10_000)
+    burst: float | None = Field(None, ge=1, le=10_000)
+    user_agent: str = Field(USER_AGENT, max_length=200)
+    seconds: float = Field(20.0, gt=0, description="for one call, from beginning to end")
+    default_wait: float = Field(5.0, ge=0, le=3600, description="pause after a 429 that does not say how long")
+    sandbox_url: str = Field(DEFAULT_SANDBOX, validation_alias=AliasChoices("PIPELINE_SANDBOX_URL"))
+
+    @field_validator("url", "sandbox_url")
+    @classmethod
+    def _http_address(cls, value: str) -> str:
+        if value and (urlsplit(value).scheme not in DEFAULT_PORTS or not urlsplit(value).hostname):
+            raise ValueError("must look like https://www.wikidata.org/w/api.php")
+        return value.rstrip("/")
+
+    @property
+    def api(self) -> str:
+        """Where to ask: the address that was set, Wikidata itself once there is a token, otherwise the sandbox."""
+        return self.url or (WIKIDATA if self.token else f"{self.sandbox_url}/w/api.php")
+
+    @property
+    def calls_per_second(self) -> float:
+        """What all workers together may ask."""
+        return self.rate or (KNOWN if self.token else STRANGER)
+
+    @property
+    def bucket(self) -> float:
+        """How many calls may come at once after a quiet time."""
+        return self.burst or max(self.calls_per_second, 1.0)
+
+    @property
+    def address_policy(self) -> AddressPolicy:
+        """The operator chose this address, so it may be a private one; nothing else may be reached."""
+        parts = urlsplit(self.api)
+        return AddressPolicy(
+            allowed_hosts=frozenset({host_port(parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme])})
+        )
+
+    @property
+    def limits(self) -> Limits:
+        """Bounds of one call. Entities with thousands of statements are a few megabytes."""
+        return Limits(read=self.seconds, total=self.seconds, max_redirects=2, max_raw=16 * MEBIBYTE,
+                      max_body=32 * MEBIBYTE)  # fmt: skip
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Sent with every call."""
+        known = {"Authorization": f"Bearer {self.token.get_secret_value()}"} if self.token else {}
+        return {"User-Agent": self.user_agent, "Accept": "application/json", **known}

@@ -1,0 +1,88 @@
+"""What a marketplace says about one offer, before and after it is made comparable."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+PRICE_TYPES = ("sold", "ask", "bid")
+_SYNONYMS = {
+    "sold": "sold", "realized": "sold", "realised": "sold", "completed": "sold",
+    "ask": "ask", "asking": "ask", "offer": "ask", "listed": "ask", "buy-now": "ask", "fixed": "ask",
+    "bid": "bid", "auction": "bid", "current-bid": "bid",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One offer as the source gives it: texts, not yet judged. Travels through the cache as JSON."""
+
+    title: str
+    url: str
+    price: str
+    currency: str | None = None
+    type: str = ""
+    date: str = ""
+    external_id: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Intake:
+    """The coin that is to be priced."""
+
+    id: str
+    title: str
+    year: int | None = None
+    mintmark: str | None = None
+    denomination: str | None = None
+    series: str | None = None
+
+    @property
+    def query(self) -> str:
+        """The words to search for, each once."""
+        parts = [str(self.year or ""), self.mintmark or "", self.denomination or "", self.series or "", self.title]
+        return " ".join(dict.fromkeys(" ".join(parts).split()))[:300]
+
+    def cache_key(self, source_id: str) -> str:
+        """The seed's key: ``source_id|year|mintmark|denomination|series|title``."""
+        parts = (source_id, self.year, self.mintmark, self.denomination, self.series, self.title)
+        return "|".join("" if part is None else str(part) for part in parts)
+
+
+@dataclass(frozen=True)
+class PricePoint:
+    """One offer made comparable; a row of ``price_points``."""
+
+    dedupe_key: str
+    external_id: str | None
+    title: str
+    url: str
+    price_cents: int
+    original_cents: int
+    currency: str
+    price_type: str
+    observed_at: datetime
+    match_strength: float
+
+    def as_row(self) -> Mapping[str, Any]:
+        return {**asdict(self), "observed_at": self.observed_at.isoformat()}
+
+
+def price_type(word: str) -> str | None:
+    """``sold``, ``ask`` or ``bid`` for a marketplace's own word; None if it means none of them."""
+    return _SYNONYMS.get(unicodedata.normalize("NFKC", word).strip().lower().replace(" ", "-").replace("_", "-"))
+
+
+def moment(text: str, seen: datetime) -> datetime:
+    """An ISO date or time in UTC (one without a zone is taken as UTC); ``seen`` where there is none."""
+    try:
+        found = datetime.fromisoformat(text.strip())
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return seen.astimezone(UTC)

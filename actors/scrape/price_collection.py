@@ -1,0 +1,111 @@
+"""Phase price-collection: ask one source about one coin, and keep each price it names once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NoReturn
+
+from sqlalchemy import text
+
+from actors.scrape.adapters import Adapter, Unparsable, adapter_for
+from actors.scrape.breaker import SourceFault, guarded
+from actors.scrape.config import ScrapeSettings
+from actors.scrape.listing import Listing
+from actors.scrape.normalise import price_points
+from actors.scrape.store import save_points
+from actors.scrape.task import Task, load_task
+from pipeline.flow import database
+from pipeline.flow.job import Job
+from pipeline.guards.http import Fetched, fetch
+from pipeline.rules.errors import Permanent, Wait, retry_after
+from pipeline.rules.outcome import Done
+
+BUSY = frozenset({408, 425})
+# Calls to a source are seconds apart. A kept connection that its server closes in that very moment would look like
+# a failure of the source, and five of them like a sick one.
+FRESH = {"Connection": "close"}
+PAUSE = text("SELECT pipeline_source_pause(:source, now() + make_interval(secs => :seconds), 'retry_after')")
+
+
+class Limited(Exception):
+    """The source asked for rest (429); it is not sick."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"429, rest of {seconds:.0f} s")
+        self.seconds = seconds
+
+
+def price_collection(job: Job) -> Done:
+    """Keep what the source says about the intake; waits at no cost while the source may not be asked."""
+    settings = ScrapeSettings()
+    task = load_task(job)
+    listings = known(task, settings)
+    cached = listings is not None
+    if listings is None:
+        listings = ask(job, task, settings)
+    points = price_points(listings, task.intake, settings.rates, task.seen)
+    result = {"source": task.source.name, "listings": len(listings), "points": len(points), "cached": cached}
+    return Done(result=result, write=save_points(job.id, task, points))
+
+
+def known(task: Task, settings: ScrapeSettings) -> list[Listing] | None:
+    """What the source said within the cache's time. A job with parameters of its own is not in the seed's key."""
+    if task.params or settings.cache is None:
+        return None
+    kept = settings.cache.get(task.intake.cache_key(task.source.id))
+    try:
+        return None if kept is None else [Listing(**item) for item in kept]
+    except TypeError:  # written by another version
+        return None
+
+
+def ask(job: Job, task: Task, settings: ScrapeSettings) -> list[Listing]:
+    """Wait for the source's turn, then call it under its breaker."""
+    adapter = adapter_for(task.source.adapter)
+    try:
+        job.turn(task.source.lane)
+        with guarded(task.source, job, settings):
+            listings = read(adapter, call(job, task, adapter, settings), settings)
+    except Limited as limited:
+        rest(task, limited)
+    except Wait as wait:
+        raise task.at_the_gate(wait) from None
+    if settings.cache is not None and not task.params:
+        settings.cache.set(task.intake.cache_key(task.source.id), [listing.as_json() for listing in listings])
+    return listings
+
+
+def rest(task: Task, limited: Limited) -> NoReturn:
+    """Nobody asks the source before its time; it was no failure."""
+    with database.engine().begin() as connection:
+        connection.execute(PAUSE, {"source": task.source.id, "seconds": limited.seconds})
+    why = f"source {task.source.name} answered {limited}"
+    raise task.at_the_gate(Wait(limited.seconds, "retry_after", why)) from None
+
+
+def call(job: Job, task: Task, adapter: Adapter, settings: ScrapeSettings) -> Fetched:
+    """One request; a status that is no success is raised as what it means for the source."""
+    answer = fetch(
+        adapter.address(task.source.base_url, task.intake, task.params),
+        policy=settings.address_policy,
+        limits=settings.limits,
+        headers={"User-Agent": settings.user_agent, "traceparent": job.traceparent, **FRESH},
+    )
+    if answer.status == 429:
+        asked = retry_after(answer.headers.get("retry-after"), datetime.now(UTC))
+        raise Limited(settings.limited_seconds if asked is None else asked)
+    if answer.status >= 500 or answer.status in BUSY:
+        raise SourceFault(f"{answer.url_final} answered {answer.status}")
+    if not 200 <= answer.status < 300:
+        raise Permanent(f"source {task.source.name}: {answer.url_final} answered {answer.status}")
+    return answer
+
+
+def read(adapter: Adapter, answer: Fetched, settings: ScrapeSettings) -> list[Listing]:
+    """The offers; whatever an adapter stumbles over in the answer makes it unparsable."""
+    try:
+        return adapter.read(answer, settings.max_listings)
+    except Unparsable:
+        raise
+    except Exception as error:
+        raise Unparsable(f"{adapter.name} cannot read {answer.url_final}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,58 @@
+"""Sources for operators: how each is, and pausing and resuming it by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from pipeline.rules.errors import BadInput
+
+# A pause without an end: PostgreSQL's infinity has no counterpart in Python.
+FOREVER_DAYS = 36_500
+LIST = text("""select s.id, s.name, s.adapter, s.base_url, s.enabled, s.rate_limit_per_minute, s.failure_streak,
+        s.last_success_at, s.last_failure_at, s.last_error, s.paused_until, s.pause_reason, s.times_opened, s.probes,
+        case when not s.enabled then 'disabled'
+             when s.probe_until > now() then 'probing'
+             when s.paused_until > now() and s.pause_reason = 'breaker' then 'open'
+             when s.paused_until > now() then 'paused'
+             when s.pause_reason = 'breaker' then 'half-open'
+             else 'closed' end as state,
+        (select count(*) from outbox o where o.lane = 'source:' || s.id and o.sent_at is null) as waiting
+    from sources s where cast(:which as text) is null or s.id = :which or s.name = :which order by s.name limit 1000""")
+PAUSE = text("SELECT pipeline_source_pause(:id, now() + make_interval(secs => :seconds), 'operator')")
+RESUME = text("SELECT pipeline_source_close(:id)")
+
+
+def list_sources(connection: Connection) -> list[dict[str, Any]]:
+    """All sources by name, each with its state and the number of jobs that wait for it."""
+    return _rows(connection, None)
+
+
+def pause_source(connection: Connection, which: str, seconds: float | None = None) -> dict[str, Any]:
+    """Hold the source's jobs for so long, or until it is resumed; the source (by id or name) as it then is."""
+    found = find_source(connection, which)
+    if seconds is not None and not 0 < seconds <= FOREVER_DAYS * 86400:
+        raise BadInput(f"a pause is longer than nothing and shorter than a century, not {seconds:g} s")
+    connection.execute(PAUSE, {"id": found["id"], "seconds": seconds or FOREVER_DAYS * 86400.0})
+    return find_source(connection, found["id"])
+
+
+def resume_source(connection: Connection, which: str) -> dict[str, Any]:
+    """End any pause, the breaker's too; its jobs go out at its rate."""
+    found = find_source(connection, which)
+    connection.execute(RESUME, {"id": found["id"]})
+    return find_source(connection, found["id"])
+
+
+def find_source(connection: Connection, which: str) -> dict[str, Any]:
+    """One source by id or name; raises BadInput with the names there are."""
+    found = _rows(connection, which)
+    if not found:
+        names = ", ".join(row["name"] for row in _rows(connection, None)[:20]) or "none yet"
+        raise BadInput(f"there is no source {which!r}; known sources: {names}")
+    return next((row for row in found if row["id"] == which), found[0])
+
+
+def _rows(connection: Connection, which: str | None) -> list[dict[str, Any]]:
+    return [dict(row) for row in connection.execute(LIST, {"which": which}).mappings()]

@@ -1,0 +1,23 @@
+"""Coin prices: a job is one intake at one source; when all of an intake are final, its valuation follows."""
+
+from __future__ import annotations
+
+from actors.scrape.price_collection import price_collection as collect_prices
+from actors.scrape.store import stored_points, stored_value
+from actors.scrape.valuation import valuation as value_intake
+from pipeline.flow.inspect import OUTPUTS
+from pipeline.flow.workflow import Workflow
+from pipeline.rules.backoff import exponential
+
+BASE_DELAY_MINUTES = 1
+
+scrape = Workflow("scrape")
+value = Workflow("valuation")
+OUTPUTS["scrape"] = stored_points
+OUTPUTS["valuation"] = stored_value
+
+# base_delay_minutes * 2^retry_count, at most a day.
+price_collection = scrape.phase(
+    "price-collection", pool=10, time_limit=120.0, backoff=exponential(60.0 * BASE_DELAY_MINUTES)
+)(collect_prices)
+valuation = value.phase("valuation", pool=10, time_limit=60.0)(value_intake)

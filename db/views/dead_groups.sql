@@ -1,0 +1,40 @@
+-- Failed jobs grouped by cause, in the order of their names, from the group after the one given. The index is
+-- skipped through from group to group; each is counted up to p_cap. over_time and samples are of its newest jobs.
+CREATE OR REPLACE FUNCTION pipeline_dead_groups(p_only text, p_workflow text, p_phase text, p_cause text,
+                                                p_most integer, p_cap integer)
+RETURNS TABLE (workflow text, phase text, cause text, jobs integer, over_time jsonb, samples jsonb)
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    workflow := coalesce(p_workflow, p_only, '');
+    phase := coalesce(p_phase, '');
+    cause := coalesce(p_cause, '');
+    FOR i IN 1 .. p_most LOOP
+        SELECT j.workflow, j.phase, j.cause INTO workflow, phase, cause FROM jobs j
+        WHERE j.status = 'failed'
+          AND (j.workflow, j.phase, j.cause) > (pipeline_dead_groups.workflow, pipeline_dead_groups.phase, pipeline_dead_groups.cause)
+        ORDER BY j.workflow, j.phase, j.cause LIMIT 1;
+        EXIT WHEN NOT FOUND OR workflow <> p_only;
+        SELECT g.jobs, g.over_time, g.samples INTO jobs, over_time, samples
+        FROM pipeline_dead_group(workflow, phase, cause, p_cap) g;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+
+CREATE OR REPLACE FUNCTION pipeline_dead_group(p_workflow text, p_phase text, p_cause text, p_cap integer)
+RETURNS TABLE (jobs integer, over_time jsonb, samples jsonb) LANGUAGE sql STABLE AS $$
+    WITH newest AS MATERIALIZED (
+        SELECT j.id, j.completed_at, j.error_message, j.body FROM jobs j
+        WHERE j.status = 'failed' AND j.workflow = p_workflow AND j.phase = p_phase AND j.cause = p_cause
+        ORDER BY j.id DESC LIMIT 200
+    )
+    SELECT (SELECT count(*)::integer FROM (
+                SELECT 1 FROM jobs j WHERE j.status = 'failed' AND j.workflow = p_workflow AND j.phase = p_phase
+                AND j.cause = p_cause LIMIT p_cap) c),
+           (SELECT jsonb_agg(jsonb_build_object('at', h.at, 'jobs', h.n) ORDER BY h.at) FROM (
+                SELECT date_trunc('hour', n.completed_at) AS at, count(*) AS n FROM newest n
+                GROUP BY 1 ORDER BY 1 DESC LIMIT 48) h),
+           (SELECT jsonb_agg(jsonb_build_object('id', s.id, 'failed_at', s.completed_at,
+                'error', left(s.error_message, 500), 'body', left(s.body::text, 2000)) ORDER BY s.id DESC) FROM (
+                SELECT * FROM newest n ORDER BY n.id DESC LIMIT 3) s)
+$$;

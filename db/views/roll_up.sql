@@ -1,0 +1,35 @@
+-- Once a minute, by whoever comes first: what each phase had to do, for the charts. A minute is written when it is
+-- ten seconds over, because an attempt is visible only when its transaction has committed. True if a row was due.
+CREATE OR REPLACE FUNCTION pipeline_roll_up() RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_at timestamptz := date_trunc('minute', now() - interval '10 seconds');
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(7313, 0) OR EXISTS (SELECT 1 FROM rollups WHERE at >= v_at) THEN
+        RETURN false;
+    END IF;
+    INSERT INTO rollups
+    SELECT v_at, s.queue, s.waiting, s.queued, s.running, s.failed, coalesce(e.succeeded, 0), coalesce(e.retried, 0),
+           coalesce(e.crashed, 0), coalesce(e.waited, 0), coalesce(e.failed, 0), coalesce(e.cancelled, 0)
+    FROM (SELECT t.*, (SELECT coalesce(sum(w.value::integer), 0) FROM jsonb_each_text(t.waiting) w) AS waiting
+          FROM pipeline_stats() t) AS s(queue, workflow, phase, reasons, queued, running, retryable, failed, pool, busy,
+                                        error, paused_until, oldest_seconds, waiting)
+    LEFT JOIN pipeline_ended(v_at - interval '1 minute', v_at) e ON e.queue = s.queue
+    WHERE s.waiting + s.queued + s.running + s.failed > 0 OR e.queue IS NOT NULL;
+    DELETE FROM rollups WHERE at < now() - interval '7 days';
+    RETURN true;
+END $$;
+
+CREATE OR REPLACE FUNCTION pipeline_ended(p_from timestamptz, p_until timestamptz)
+RETURNS TABLE (queue text, succeeded integer, retried integer, crashed integer, waited integer, failed integer, cancelled integer)
+LANGUAGE sql STABLE AS $$
+    SELECT j.workflow || '.' || a.phase,
+           (count(*) FILTER (WHERE a.outcome = 'succeeded'))::integer,
+           (count(*) FILTER (WHERE a.outcome = 'retried'))::integer,
+           (count(*) FILTER (WHERE a.outcome IN ('crashed', 'stale')))::integer,
+           (count(*) FILTER (WHERE a.outcome IN ('parked', 'handed_back')))::integer,
+           (count(*) FILTER (WHERE a.outcome IN ('failed', 'exhausted', 'poisoned', 'undeliverable')))::integer,
+           (count(*) FILTER (WHERE a.outcome = 'cancelled'))::integer
+    FROM (SELECT * FROM attempts WHERE finished_at >= p_from AND finished_at < p_until
+          ORDER BY finished_at LIMIT 500000) a JOIN jobs j ON j.id = a.job_id
+    GROUP BY 1
+$$;

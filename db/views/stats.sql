@@ -1,0 +1,68 @@
+-- A row a phase: what waits, is queued, runs, failed. Everything is counted up to a bound, so that a report costs
+-- the same whether ten or a million jobs wait.
+CREATE OR REPLACE FUNCTION pipeline_stats(p_cap integer DEFAULT 10000)
+RETURNS TABLE (queue text, workflow text, phase text, waiting jsonb, queued integer, running integer, retryable integer,
+               failed integer, pool integer, busy integer, error integer, paused_until timestamptz,
+               oldest_seconds double precision)
+LANGUAGE sql STABLE AS $$
+    WITH timed AS MATERIALIZED (
+        SELECT o.phase_id, coalesce(o.reason, 'scheduled') AS reason FROM outbox o
+        WHERE o.due_at IS NOT NULL ORDER BY o.due_at LIMIT p_cap
+    ), running AS MATERIALIZED (
+        SELECT j.workflow, j.phase, count(*)::integer AS n, count(j.slot)::integer AS busy,
+               (count(*) FILTER (WHERE j.slot IS NOT NULL AND j.heartbeat_at < now() - ph.stale_after))::integer AS error
+        FROM jobs j JOIN phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase
+        WHERE j.status = 'running' GROUP BY j.workflow, j.phase
+    )
+    SELECT ph.queue, ph.workflow, ph.phase,
+           coalesce((SELECT jsonb_object_agg(w.reason, w.n) FROM (
+               SELECT u.reason, count(*) AS n FROM (
+                   SELECT t.reason FROM timed t WHERE t.phase_id = ph.id
+                   UNION ALL
+                   SELECT g.reason FROM (SELECT coalesce(o.reason, 'gate') AS reason FROM outbox o
+                       WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL LIMIT p_cap) g) u
+               GROUP BY u.reason) w), '{}'),
+           (SELECT count(*)::integer FROM (SELECT 1 FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NOT NULL LIMIT p_cap) q),
+           coalesce(r.n, 0),
+           (SELECT count(*)::integer FROM (SELECT 1 FROM jobs j WHERE j.workflow = ph.workflow AND j.phase = ph.phase
+                AND j.status = 'retryable' LIMIT p_cap) b),
+           (SELECT count(*)::integer FROM (SELECT 1 FROM jobs j WHERE j.workflow = ph.workflow AND j.phase = ph.phase
+                AND j.status = 'failed' LIMIT p_cap) f),
+           ph.pool, coalesce(r.busy, 0), coalesce(r.error, 0),
+           CASE WHEN ph.paused_until > now() THEN ph.paused_until END,
+           extract(epoch FROM now() - least(
+               (SELECT min(j.ready_at) FROM generate_series(0, 9) AS p(priority) CROSS JOIN LATERAL (
+                    SELECT o.job_id FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL
+                    AND o.priority = p.priority ORDER BY o.priority DESC, o.seq LIMIT 1) first
+                JOIN jobs j ON j.id = first.job_id),
+               (SELECT min(q.sent_at) FROM (
+                    SELECT o.sent_at FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NOT NULL LIMIT p_cap) q))
+           )::double precision
+    FROM phases ph LEFT JOIN running r ON r.workflow = ph.workflow AND r.phase = ph.phase
+    ORDER BY ph.workflow, ph.position
+$$;
+
+-- Attempts that ended in the last seconds, newest first and no more than p_most of them; seconds is the time they
+-- cover, which is shorter when there were more.
+CREATE OR REPLACE FUNCTION pipeline_recent(p_seconds double precision, p_most integer)
+RETURNS TABLE (queue text, outcome text, n integer, seconds double precision) LANGUAGE sql STABLE AS $$
+    WITH newest AS MATERIALIZED (
+        SELECT a.job_id, a.phase, a.outcome, a.finished_at FROM attempts a
+        WHERE a.finished_at > now() - make_interval(secs => p_seconds) ORDER BY a.finished_at DESC LIMIT p_most
+    ), span AS (
+        SELECT CASE WHEN count(*) < p_most THEN p_seconds
+                    ELSE greatest(extract(epoch FROM now() - min(finished_at)), 0.001) END::double precision AS seconds FROM newest
+    )
+    SELECT j.workflow || '.' || n.phase, n.outcome, count(*)::integer, s.seconds
+    FROM newest n JOIN jobs j ON j.id = n.job_id CROSS JOIN span s GROUP BY 1, 2, s.seconds
+$$;
+
+-- Seconds by which the relay is late: with what is due, or with what waits although its queue has room.
+CREATE OR REPLACE FUNCTION pipeline_relay_lag() RETURNS double precision LANGUAGE sql STABLE AS $$
+    SELECT greatest(0, extract(epoch FROM now() - (SELECT min(due_at) FROM outbox WHERE due_at IS NOT NULL)),
+        (SELECT max(s.oldest_seconds) FROM (
+            SELECT (SELECT extract(epoch FROM now() - j.ready_at) FROM outbox o JOIN jobs j ON j.id = o.job_id
+                    WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL
+                    ORDER BY o.priority DESC, o.seq LIMIT 1) AS oldest_seconds
+            FROM phases ph WHERE pipeline_room(ph) > 0) s))::double precision
+$$;

@@ -1,0 +1,1 @@
+"""The HTTP door: JSON under /v1, health, metrics."""

@@ -1,0 +1,54 @@
+"""The HTTP application: routers, errors, and what stands before them."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from pipeline.front.api import dead, errors, events, health, jobs, overview, projects, session, sources, stats
+from pipeline.front.api.database import transaction
+from pipeline.front.api.remember import Remembered
+from pipeline.front.api.responses import SCHEMA, complete
+from pipeline.front.api.shield import Shield
+from pipeline.front.api.tokens import parse_tokens
+from pipeline.observe import metrics
+from pipeline.settings import Settings
+
+PARTS = (jobs, dead, projects, sources, overview, events, session, health)
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application. It opens no connection by itself: each request finds its way to PostgreSQL.
+
+    Import ``pipeline.actors`` before: the workflows say how to read what they stored.
+    """
+    app = FastAPI(title="pipeline", version="1", docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
+    app.state.tokens = parse_tokens(settings.api_tokens)
+    app.state.stats = Remembered(stats.compute, 1)
+    app.state.checks = Remembered(health.check, 5)
+    app.state.metrics = Remembered(_metrics, 2)
+    app.state.listeners = 0
+    app.state.stopping = Event()
+    for part in PARTS:
+        app.include_router(part.router)
+    errors.install(app)
+    app.add_middleware(Shield, max_body=settings.api_max_body, loopback_only=app.state.tokens is None)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it
+    return app
+
+
+def _metrics() -> bytes:
+    with transaction() as connection:
+        return metrics.render(connection)
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        schema.setdefault("components", {}).setdefault("schemas", {})["Problem"] = SCHEMA
+        complete(schema)
+        app.openapi_schema = schema
+    return app.openapi_schema

@@ -1,0 +1,76 @@
+"""Who may do what: bearer tokens with a role, or the dashboard's cookie. Without tokens, everybody on this machine.
+
+Endpoints ask by their signature: ``def read(who: Viewer)``, ``def change(who: Operator)``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NoReturn
+
+from fastapi import Depends, Request, Security
+from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
+
+from pipeline.front.api.problem import Problem
+from pipeline.front.api.shield import host_of, is_loopback
+from pipeline.front.api.tokens import COOKIE, Role, Tokens
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+GUARD = "X-Pipeline"
+
+
+class Identity:
+    """Who asks: the role, and by which way it was proved."""
+
+    def __init__(self, role: Role, way: Literal["open", "bearer", "cookie"]) -> None:
+        self.role = role
+        self.way = way
+
+
+_bearer = HTTPBearer(auto_error=False, scheme_name="token", description="one of PIPELINE_API_TOKENS")
+_cookie = APIKeyCookie(name=COOKIE, auto_error=False, scheme_name="session", description="from POST /v1/session")
+
+
+def identify(
+    request: Request,
+    bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+    cookie: Annotated[str | None, Security(_cookie)],
+) -> Identity:
+    """The caller, or 401. A cookie alone changes nothing without the header that other sites cannot send."""
+    tokens: Tokens | None = request.app.state.tokens
+    if tokens is None:
+        _refuse_other_sites(request)
+        return Identity("operator", "open")
+    if request.headers.get("authorization") is not None:
+        role = tokens.role_of(bearer.credentials) if bearer is not None else None
+        return Identity(role or _unknown("the token is not known here"), "bearer")
+    role = tokens.role_of_session(cookie) if cookie else None
+    if role is None:
+        _unknown("the session has ended: sign in again" if cookie else "send Authorization: Bearer TOKEN")
+    if request.method not in SAFE and request.headers.get(GUARD) != "1":
+        raise Problem(403, "Header missing", f"with a session, requests that change something carry {GUARD}: 1")
+    return Identity(role, "cookie")
+
+
+def operate(who: Annotated[Identity, Depends(identify)]) -> Identity:
+    """The caller, or 403 if it may only look."""
+    if who.role != "operator":
+        raise Problem(403, "Not allowed", "this needs a token with the role operator; yours is viewer")
+    return who
+
+
+def _unknown(detail: str) -> NoReturn:
+    raise Problem(401, "Not signed in", detail, headers={"WWW-Authenticate": "Bearer"})
+
+
+def _refuse_other_sites(request: Request) -> None:
+    """A web page elsewhere can make a browser post to this machine; it cannot hide that it comes from elsewhere."""
+    if request.method in SAFE:
+        return
+    site = request.headers.get("sec-fetch-site", "none")
+    origin = request.headers.get("origin", "http://localhost")
+    if site not in ("none", "same-origin") or not is_loopback(host_of(origin.rpartition("//")[2])):
+        raise Problem(403, "Not allowed", "a page of another site sent this request")
+
+
+Viewer = Annotated[Identity, Depends(identify)]
+Operator = Annotated[Identity, Depends(operate)]

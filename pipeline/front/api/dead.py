@@ -1,0 +1,145 @@
+"""Dead letters: failed jobs by cause; one as a canary, then the rest at a chosen rate; or given up, with a reason."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pipeline.front.api import dead_jobs
+from pipeline.front.api.auth import Operator, Viewer
+from pipeline.front.api.database import transaction
+from pipeline.front.api.fields import Name, Text
+from pipeline.front.api.models import JobRow
+from pipeline.front.api.pages import Cursor, Limit, Page, cut, decode_cursor, encode_cursor, plain_text
+from pipeline.front.api.responses import problems
+from pipeline.front.api.shorten import shorten
+
+router = APIRouter(prefix="/v1/dead", tags=["dead letters"])
+READ = problems(401, 403, 422, 503)
+CHANGE = problems(400, 401, 403, 413, 422, 503)
+GroupName = Annotated[str, Field(min_length=1, max_length=2000, description="`group` of GET /v1/dead")]
+
+
+class Count(BaseModel):
+    """Jobs of a group that failed in the hour that begins at ``at``."""
+
+    at: datetime
+    jobs: int
+
+
+class Sample(BaseModel):
+    """A job of the group. ``body`` is the beginning of its JSON."""
+
+    id: UUID
+    failed_at: datetime
+    error: str | None
+    body: str
+
+
+class Group(BaseModel):
+    """Failed jobs with the same cause."""
+
+    group: str
+    workflow: str
+    phase: str
+    cause: str = Field(description="kind of error and where it was raised")
+    jobs: int = Field(description="counted up to 10,000")
+    over_time: list[Count] = Field(description="by hour, of the newest 200")
+    samples: list[Sample]
+
+
+class Choice(BaseModel):
+    """Which failed jobs: ``ids``, or the oldest ``limit`` of a ``group``."""
+
+    model_config = ConfigDict(extra="forbid")
+    ids: Annotated[list[UUID], Field(min_length=1, max_length=1000)] | None = None
+    group: GroupName | None = None
+    limit: Annotated[int, Field(ge=1, le=dead_jobs.MOST, strict=True)] = 1000
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Choice:
+        if (self.ids is None) == (self.group is None):
+            raise ValueError("give either ids or group")
+        return self
+
+
+class Replay(Choice):
+    """With ``per_second`` the jobs start one after another at that rate, timed in PostgreSQL."""
+
+    per_second: Annotated[float, Field(ge=0.01, le=10_000, allow_inf_nan=False)] | None = None
+
+
+class Discard(Choice):
+    """Given up: the jobs become cancelled and keep the reason."""
+
+    reason: Text
+
+
+class Done(BaseModel):
+    """``more`` is true if the group has failed jobs left: send the request again."""
+
+    jobs: int
+    more: bool
+
+
+@router.get("", responses=READ)
+def groups(who: Viewer, workflow: Annotated[Name | None, Query()] = None,  # noqa: ARG001
+           cursor: Cursor = None, limit: Limit = 50) -> Page[Group]:  # fmt: skip
+    """Failed jobs grouped by cause."""
+    place = decode_cursor(cursor, plain_text, plain_text, plain_text)
+    with transaction() as connection:
+        rows = dead_jobs.groups(connection, workflow, place, limit + 1)
+    for row in rows:
+        row["group"] = encode_cursor(row["workflow"], row["phase"], row["cause"])
+        row["samples"] = row["samples"] or []
+        row["over_time"] = row["over_time"] or []
+    return Page[Group].model_validate(cut(rows, limit, lambda row: (row["workflow"], row["phase"], row["cause"])))
+
+
+@router.get("/jobs", responses=READ)
+def jobs(who: Viewer, group: Annotated[GroupName, Query()], cursor: Cursor = None,  # noqa: ARG001
+         limit: Limit = 50) -> Page[JobRow]:  # fmt: skip
+    """The failed jobs of a group, newest first."""
+    place = decode_cursor(cursor, UUID)
+    with transaction() as connection:
+        rows = dead_jobs.jobs_of_group(connection, _group(group), place[0] if place else None, limit + 1)
+    for row in rows:
+        row["error_message"] = shorten(row["error_message"])
+    return Page[JobRow].model_validate(cut(rows, limit, lambda row: str(row["id"])))
+
+
+@router.post("/replay", status_code=202, responses=CHANGE)
+def replay(who: Operator, wish: Replay) -> Done:  # noqa: ARG001
+    """Start failed jobs again, with fresh budgets; those that are not failed any more are left alone."""
+    with transaction() as connection:
+        done = dead_jobs.replay(connection, _chosen(connection, wish), wish.per_second)
+        return Done(jobs=done, more=_more(connection, wish))
+
+
+@router.post("/discard", responses=CHANGE)
+def discard(who: Operator, wish: Discard) -> Done:  # noqa: ARG001
+    """Take failed jobs off the dead letters."""
+    with transaction() as connection:
+        done = dead_jobs.discard(connection, _chosen(connection, wish), wish.reason)
+        return Done(jobs=done, more=_more(connection, wish))
+
+
+def _group(name: str) -> dead_jobs.Group:
+    found = decode_cursor(name, plain_text, plain_text, plain_text)
+    assert found is not None
+    return dead_jobs.Group(*found)
+
+
+def _chosen(connection: Any, wish: Choice) -> list[UUID]:
+    if wish.ids is not None:
+        return list(dict.fromkeys(wish.ids))
+    assert wish.group is not None
+    return dead_jobs.oldest(connection, _group(wish.group), wish.limit)
+
+
+def _more(connection: Any, wish: Choice) -> bool:
+    return wish.group is not None and bool(dead_jobs.oldest(connection, _group(wish.group), 1))

@@ -1,0 +1,58 @@
+"""Failed jobs by their cause, in PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from pipeline.flow.inspect import NEWEST, ROW
+
+MOST = 5000
+CAP = 10_000
+
+
+class Group(NamedTuple):
+    """Jobs that failed in the same phase for the same cause."""
+
+    workflow: str
+    phase: str
+    cause: str
+
+
+OF_GROUP = "status = 'failed' AND workflow = :workflow AND phase = :phase AND cause = :cause"
+GROUPS = text("SELECT * FROM pipeline_dead_groups(:only, :workflow, :phase, :cause, :limit, :cap)")
+JOBS = text(f"SELECT {ROW} FROM jobs WHERE {OF_GROUP} AND id < :before ORDER BY id DESC LIMIT :limit")  # noqa: S608
+OLDEST = text(f"SELECT id FROM jobs WHERE {OF_GROUP} ORDER BY id LIMIT :limit")  # noqa: S608
+REPLAY = text("SELECT count(*) FROM pipeline_replay_many(CAST(:ids AS uuid[]), :rate)")
+DISCARD = text("""SELECT count(*) FILTER (WHERE pipeline_discard(d.id, :reason))
+    FROM (SELECT unnest(CAST(:ids AS uuid[])) AS id ORDER BY 1) d""")
+
+
+def groups(connection: Connection, only: str | None, after: tuple[Any, ...] | None, limit: int) -> list[dict[str, Any]]:
+    """Groups in the order of their names, after the one given; ``only`` those of one workflow."""
+    workflow, phase, cause = after or (None, None, None)
+    values = {"only": only, "workflow": workflow, "phase": phase, "cause": cause, "limit": limit, "cap": CAP}
+    return [dict(row) for row in connection.execute(GROUPS, values).mappings()]
+
+
+def jobs_of_group(connection: Connection, group: Group, before: UUID | None, limit: int) -> list[dict[str, Any]]:
+    """Newest first."""
+    values = {**group._asdict(), "before": before or NEWEST, "limit": limit}
+    return [dict(row) for row in connection.execute(JOBS, values).mappings()]
+
+
+def oldest(connection: Connection, group: Group, limit: int) -> list[UUID]:
+    """The jobs of a group that failed first to be submitted."""
+    return list(connection.execute(OLDEST, {**group._asdict(), "limit": limit}).scalars())
+
+
+def replay(connection: Connection, ids: list[UUID], per_second: float | None) -> int:
+    """Start failed jobs again, in this order and at this rate. Returns how many were failed and did."""
+    return int(connection.execute(REPLAY, {"ids": ids, "rate": per_second}).scalar_one())
+
+
+def discard(connection: Connection, ids: list[UUID], reason: str) -> int:
+    """Take failed jobs off the dead letters. Returns how many were failed."""
+    return int(connection.execute(DISCARD, {"ids": ids, "reason": reason}).scalar_one())

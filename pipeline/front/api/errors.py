@@ -1,0 +1,79 @@
+"""What exceptions become on their way out."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import DataError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pipeline.front.api.problem import Problem, answer, from_status, invalid
+from pipeline.observe import logs
+from pipeline.rules.errors import BadInput, database_is_away
+
+log = logs.get("pipeline.api")
+
+# Cancelled or waited too long, deadlocked, out of connections or memory: the same request may work in a moment.
+FOR_NOW = ("57014", "55P03", "40", "53")
+# A NUL (psycopg sees it before PostgreSQL does), half a surrogate pair, a number beyond PostgreSQL's types.
+NOT_STORABLE = (None, "22P05", "22P02", "22021", "22003")
+
+
+def install(app: FastAPI) -> None:
+    """Every error leaves as application/problem+json."""
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(BadInput, _bad_input)
+    app.add_exception_handler(DBAPIError, _database)
+    app.add_exception_handler(PoolTimeout, _busy)
+    app.add_exception_handler(UnicodeEncodeError, _not_storable)
+
+
+def away() -> Problem:
+    """503: nothing was accepted; the same request may be sent again."""
+    return Problem(503, "PostgreSQL does not answer", "nothing was changed: send the same request again later",
+                   headers={"Retry-After": "2"})  # fmt: skip
+
+
+def _problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return answer(request, error)
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return answer(request, invalid(error.errors()))
+
+
+def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return answer(request, from_status(error.status_code, error.detail, error.headers))
+
+
+def _bad_input(request: Request, error: Exception) -> Response:
+    return answer(request, Problem(422, "Not possible", str(error)))
+
+
+def _busy(request: Request, error: Exception) -> Response:
+    log.warning("no connection to PostgreSQL was free in time", path=request.url.path, error=str(error))
+    return answer(request, away())
+
+
+def _database(request: Request, error: Exception) -> Response:
+    assert isinstance(error, DBAPIError)
+    state = getattr(error.orig, "sqlstate", None)
+    if isinstance(error, DataError) and state in NOT_STORABLE:
+        return _not_storable(request, error)
+    if database_is_away(error) or (state or "").startswith(FOR_NOW):
+        log.warning("PostgreSQL does not answer", path=request.url.path, sqlstate=state)
+        return answer(request, away())
+    raise error
+
+
+def _not_storable(request: Request, error: Exception) -> Response:
+    log.info("a value cannot be stored", path=request.url.path, error=type(error).__name__)
+    return answer(request, Problem(422, "Not valid", "a value in the request cannot be stored by PostgreSQL"))

@@ -1,0 +1,51 @@
+"""Kinds of input, each with its bounds."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import Path
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StringConstraints
+
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+def _storable(value: str) -> str:
+    if "\x00" in value:
+        raise ValueError("a NUL character cannot be stored")
+    return value
+
+
+def _is_json(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        raise ValueError("NaN and Infinity are no JSON") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return value
+
+
+def _is_text(value: Any) -> Any:
+    if value is not None and not isinstance(value, str):
+        raise ValueError("write a date and time such as 2030-01-31T12:00:00Z")
+    return value
+
+
+def _near(value: datetime) -> datetime:
+    if not EARLIEST <= value < LATEST:
+        raise ValueError("must lie between the years 2000 and 2200")
+    return value
+
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=60)]
+Text = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")]
+Body = Annotated[dict[str, Any], AfterValidator(_is_json)]
+Moment = Annotated[AwareDatetime, AfterValidator(_near), BeforeValidator(_is_text)]
+Priority = Annotated[int, Field(ge=0, le=9, strict=True, description="9 goes first")]
+Status = Literal["pending", "running", "retryable", "succeeded", "failed", "cancelled"]
+JobId = Annotated[UUID, Path(description="a job's id")]

@@ -1,0 +1,131 @@
+"""Jobs: submit, list, look at, cancel, retry."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Header, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from pipeline.flow import inspect
+from pipeline.flow import submit as steer
+from pipeline.front.api.auth import Operator, Viewer
+from pipeline.front.api.database import transaction
+from pipeline.front.api.fields import Body, JobId, Moment, Name, Priority, Status, Text
+from pipeline.front.api.models import Accepted, Changed, JobDetail, JobRow
+from pipeline.front.api.pages import Cursor, Limit, Page, cut, decode_cursor, encode_cursor
+from pipeline.front.api.problem import Problem, conflict, not_found
+from pipeline.front.api.responses import problems
+from pipeline.front.api.shorten import shorten
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+READ = problems(401, 403, 422, 503)
+ONE = problems(401, 403, 404, 422, 503)
+CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 503)
+
+
+class NewJob(BaseModel):
+    """What to do. The body holds references, not data: at most 64 KiB."""
+
+    model_config = ConfigDict(extra="forbid")
+    workflow: Name
+    body: Body = Field(default_factory=dict)
+    priority: Priority = 0
+    due: Moment | None = Field(default=None, description="not before this moment")
+
+
+class Reason(BaseModel):
+    """Why, for the job's history."""
+
+    model_config = ConfigDict(extra="forbid")
+    reason: Text = "cancelled by request"
+
+
+@router.post("", status_code=202, responses=problems(400, 401, 403, 409, 413, 422, 503))
+def submit(
+    who: Operator,  # noqa: ARG001  the dependency is the check
+    wish: NewJob,
+    response: Response,
+    key: Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200,
+                                      pattern=r"^[\x21-\x7e]+$")] = None,
+    traceparent: Annotated[str | None, Header(description="W3C; the job joins this trace")] = None,
+) -> Accepted:  # fmt: skip
+    """Submit a job. It is accepted also while RabbitMQ is away.
+
+    With an Idempotency-Key the same request gives the same job, however often it is sent; the key belongs to the
+    workflow, and with another body or priority it is refused (409).
+    """
+    with transaction() as connection:
+        job = steer.submit(connection, wish.workflow, wish.body, priority=wish.priority, due=wish.due, key=key,
+                           traceparent=traceparent)  # fmt: skip
+        if key is not None and not inspect.is_same_wish(connection, job, wish.body, wish.priority):
+            raise Problem(409, "Key used before", f"Idempotency-Key belongs to job {job}, which has another body or "
+                          "priority; use a new key for a new job")  # fmt: skip
+    response.headers["Location"] = f"/v1/jobs/{job}"
+    return Accepted(id=job, status_url=f"/v1/jobs/{job}")
+
+
+@router.get("", responses=READ)
+def list_jobs(
+    who: Viewer,  # noqa: ARG001
+    *,
+    workflow: Annotated[Name | None, Query()] = None,
+    phase: Annotated[Name | None, Query()] = None,
+    status: Annotated[Status | None, Query()] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Page[JobRow]:
+    """Jobs, newest first. A page can be short, even empty, and have a ``next`` all the same: follow it."""
+    place = decode_cursor(cursor, UUID)
+    with transaction() as connection:
+        rows, floor = inspect.jobs(connection, workflow=workflow, phase=phase, status=status,
+                                   before=place[0] if place else None, limit=limit + 1)  # fmt: skip
+    page = Page[JobRow].model_validate(cut(rows, limit, lambda row: str(row["id"])))
+    if page.next is None and floor is not None:
+        page.next = encode_cursor(str(floor))
+    return page
+
+
+@router.get("/{job_id}", responses=ONE)
+def show(who: Viewer, job_id: JobId) -> JobDetail:  # noqa: ARG001
+    """One job: its row, where its time went, its attempts, what its workflow stored."""
+    with transaction() as connection:
+        found = inspect.look(connection, job_id)
+    if found is None:
+        raise not_found("job", job_id)
+    row = found["job"]
+    row["error_message"] = shorten(row["error_message"])
+    return JobDetail(
+        job=JobRow.model_validate(row), body=shorten(row["body"]), result=shorten(row["result"]),
+        timeline=found["timeline"], attempts=found["attempts"], output=shorten(found["output"]),
+    )  # fmt: skip
+
+
+@router.post("/{job_id}/cancel", responses=CHANGE)
+def cancel(who: Operator, job_id: JobId, why: Reason | None = None) -> Changed:  # noqa: ARG001
+    """Cancel a job that has not ended. Nothing of a running attempt is kept."""
+    with transaction() as connection:
+        done = steer.cancel(connection, job_id, (why or Reason()).reason)
+        status = _status(connection, job_id)
+    if not done:
+        raise conflict(f"job {job_id} has ended already: it is {status}")
+    return Changed(id=job_id, status=status)
+
+
+@router.post("/{job_id}/retry", status_code=202, responses=CHANGE)
+def retry(who: Operator, job_id: JobId) -> Changed:  # noqa: ARG001
+    """Start the phase of a failed job again, with fresh budgets."""
+    with transaction() as connection:
+        done = steer.retry(connection, job_id)
+        status = _status(connection, job_id)
+    if not done:
+        raise conflict(f"job {job_id} is {status}; only a failed job can be retried")
+    return Changed(id=job_id, status=status)
+
+
+def _status(connection: Any, job_id: UUID) -> str:
+    status = inspect.status(connection, job_id)
+    if status is None:
+        raise not_found("job", job_id)
+    return status

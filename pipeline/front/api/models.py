@@ -1,0 +1,116 @@
+"""What the JSON answers look like."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+
+class JobRow(BaseModel):
+    """A job in a list."""
+
+    id: UUID
+    workflow: str
+    phase: str
+    status: str
+    priority: int
+    attempts: int
+    max_attempts: int
+    crashes: int
+    created_at: datetime
+    updated_at: datetime
+    completed_at: datetime | None
+    next_retry_at: datetime | None
+    locked_by: str | None
+    wait_reason: str | None
+    progress_done: int | None
+    progress_total: int | None
+    batch_id: UUID | None
+    lane: str | None
+    trace_id: str
+    error_message: str | None = Field(description="cut to 4000 characters")
+
+
+class Part(BaseModel):
+    """A stretch of a job's life; the parts follow one another without a gap."""
+
+    phase: str
+    attempt: int
+    part: str = Field(description="queued, throttled, parked, backing off, running or failed")
+    started_at: datetime
+    ended_at: datetime
+    seconds: float
+    outcome: str | None
+    worker: str | None
+    error: str | None
+
+
+class Attempt(BaseModel):
+    """One try at a phase that has ended."""
+
+    phase: str
+    attempt: int
+    fence: int
+    outcome: str
+    worker: str | None
+    wait_reason: str | None
+    started_at: datetime | None
+    finished_at: datetime
+    error: str | None
+
+
+class JobDetail(BaseModel):
+    """Everything about a job. Long texts and lists in body, result and output are cut, and say so."""
+
+    job: JobRow
+    body: dict[str, Any]
+    result: dict[str, Any] | None = Field(description="what its phases returned, by phase")
+    timeline: list[Part]
+    attempts: list[Attempt] = Field(description="the newest 200")
+    output: Any = Field(description="what its workflow stored")
+
+
+class Accepted(BaseModel):
+    """The job exists and will reach a final state."""
+
+    id: UUID
+    status_url: str
+
+
+class Changed(BaseModel):
+    """The job's id and its state after the change."""
+
+    id: UUID
+    status: str
+
+
+class Worker(BaseModel):
+    """A worker process."""
+
+    id: str
+    host: str
+    pid: int
+    threads: int
+    queues: list[str]
+    started_at: datetime
+    heartbeat_at: datetime
+    age: float = Field(description="seconds since the last heartbeat")
+    state: str = Field(description="alive, missing or stopped")
+    running: int
+
+
+class Batch(BaseModel):
+    """A fan-out: ``remaining`` of ``total`` jobs are not final yet."""
+
+    id: UUID
+    total: int
+    remaining: int
+    failed: int
+    sealed: bool
+    callback_workflow: str | None
+    callback_job: UUID | None
+    created_at: datetime
+    completed_at: datetime | None

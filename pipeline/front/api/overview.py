@@ -1,0 +1,58 @@
+"""The cluster at a glance: workers, batches, statistics."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+
+from pipeline.flow import inspect
+from pipeline.front.api import stats
+from pipeline.front.api.auth import Viewer
+from pipeline.front.api.database import transaction
+from pipeline.front.api.fields import Name
+from pipeline.front.api.models import Batch, Worker
+from pipeline.front.api.pages import Cursor, Limit, Page, cut, decode_cursor
+from pipeline.front.api.responses import problems
+from pipeline.front.api.stats_models import Rollup, Stats
+
+router = APIRouter(prefix="/v1", tags=["overview"], responses=problems(401, 403, 422, 503))
+QueueName = Annotated[str, Query(pattern=r"^[a-z0-9.-]+$", max_length=130)]
+
+
+@router.get("/workers")
+def workers(who: Viewer) -> list[Worker]:  # noqa: ARG001
+    """Worker processes that live, and those that went in the last hour."""
+    with transaction() as connection:
+        return [Worker.model_validate(row) for row in inspect.worker_rows(connection)]
+
+
+@router.get("/batches")
+def batches(who: Viewer, open_only: Annotated[bool, Query(alias="open")] = False,  # noqa: ARG001
+            cursor: Cursor = None, limit: Limit = 50) -> Page[Batch]:  # fmt: skip
+    """Batches, newest first; ``open`` leaves out the complete ones."""
+    place = decode_cursor(cursor, UUID)
+    with transaction() as connection:
+        rows = inspect.batches(connection, open_only=open_only, before=place[0] if place else None, limit=limit + 1)
+    return Page[Batch].model_validate(cut(rows, limit, lambda row: str(row["id"])))
+
+
+@router.get("/stats")
+def now(request: Request, who: Viewer) -> Stats:  # noqa: ARG001
+    """Every phase now: waiting by reason, queued, running, pool, failed, rates. Computed at most once a second."""
+    found: Stats = request.app.state.stats.get()
+    return found
+
+
+@router.get("/stats/history")
+def history(
+    who: Viewer,  # noqa: ARG001
+    hours: Annotated[float, Query(gt=0, le=168, allow_inf_nan=False)] = 3,
+    workflow: Annotated[Name | None, Query()] = None,
+    queue: QueueName | None = None,
+) -> list[Rollup]:
+    """One row a phase and minute (a quarter of an hour beyond six hours), oldest first, for charts."""
+    with transaction() as connection:
+        rows: list[dict[str, Any]] = stats.history(connection, hours, workflow, queue)
+    return [Rollup.model_validate(row) for row in rows]

@@ -1,0 +1,62 @@
+"""Statistics with a bounded cost: by index, and counted up to a limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from pipeline.front.api.database import transaction
+from pipeline.front.api.stats_models import CAP, Phase, Stats
+
+PHASES = text("SELECT * FROM pipeline_stats(:cap)")
+RECENT = text("SELECT queue, outcome, n, seconds FROM pipeline_recent(60, 5000)")
+REST = text("""SELECT now() AS at, pipeline_relay_lag() AS lag,
+    (SELECT count(*) FROM (SELECT 1 FROM batches WHERE completed_at IS NULL LIMIT :cap) b) AS batches""")
+WORKERS = text("""SELECT CASE WHEN pipeline_alive(id) THEN 'alive' ELSE 'missing' END AS state, count(*) AS n
+    FROM workers WHERE stopped_at IS NULL GROUP BY 1""")
+SUMS = ("succeeded", "retried", "crashed", "waited", "failed", "cancelled")
+STANDS = ("waiting", "queued", "running", "dead")
+HISTORY = text(f"""SELECT date_bin(CASE WHEN :hours > 6 THEN interval '15 minutes' ELSE interval '1 minute' END, at,
+        TIMESTAMPTZ '2000-01-01') AS at, queue,
+        {", ".join(f"max({name}) AS {name}" for name in STANDS)}, {", ".join(f"sum({name}) AS {name}" for name in SUMS)}
+    FROM rollups
+    WHERE at > now() - make_interval(secs => :hours * 3600)
+      AND (CAST(:workflow AS text) IS NULL OR split_part(queue, '.', 1) = :workflow)
+      AND (CAST(:queue AS text) IS NULL OR queue = :queue)
+    GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 20000""")  # noqa: S608  the names stand above
+ENDED = frozenset({"succeeded", "retried", "exhausted", "failed", "crashed", "stale", "poisoned", "undeliverable"})
+
+
+def compute() -> Stats:
+    """The cluster now."""
+    with transaction() as connection:
+        rows = [dict(row) for row in connection.execute(PHASES, {"cap": CAP}).mappings()]
+        recent = connection.execute(RECENT).all()
+        rest = connection.execute(REST, {"cap": CAP}).one()
+        workers = {row.state: row.n for row in connection.execute(WORKERS)}
+    rates = _rates(recent)
+    idle = {"ended_per_second": 0.0, "succeeded_per_second": 0.0, "error_rate": 0.0}
+    phases = [Phase.model_validate({**row, **rates.get(row["queue"], idle)}) for row in rows]
+    return Stats(at=rest.at, phases=phases, workers=workers, relay_lag_seconds=rest.lag, open_batches=rest.batches)
+
+
+def history(connection: Connection, hours: float, workflow: str | None, queue: str | None) -> list[dict[str, Any]]:
+    """Rollups, oldest first; beyond six hours a quarter of an hour is one row."""
+    values = {"hours": hours, "workflow": workflow, "queue": queue}
+    return [dict(row) for row in connection.execute(HISTORY, values).mappings()]
+
+
+def _rates(recent: Any) -> dict[str, dict[str, float]]:
+    """Waits and cancels are no attempts that ended: they neither count nor spoil the error rate."""
+    found: dict[str, dict[str, float]] = {}
+    for queue, outcome, n, seconds in recent:
+        row = found.setdefault(queue, {"ended_per_second": 0.0, "succeeded_per_second": 0.0})
+        if outcome in ENDED:
+            row["ended_per_second"] += n / seconds
+        if outcome == "succeeded":
+            row["succeeded_per_second"] += n / seconds
+    for row in found.values():
+        ended = row["ended_per_second"]
+        row["error_rate"] = min(max(1 - row["succeeded_per_second"] / ended, 0.0), 1.0) if ended else 0.0
+    return found

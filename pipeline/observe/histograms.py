@@ -1,0 +1,45 @@
+"""Durations as counters: a worker adds one to a bucket's name, and the buckets of all workers add up by themselves.
+
+Names: ``duration.<queue>.<upper bound in seconds>`` (the last bound is ``inf``) and ``duration.<queue>.ms``, the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+from prometheus_client.core import HistogramMetricFamily
+
+from pipeline.observe.counters import count
+
+BOUNDS = ("0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60", "300", "inf")
+_LIMITS = [float(bound) for bound in BOUNDS]
+OUTCOMES = frozenset({"succeeded", "retried", "exhausted", "failed", "parked", "handed_back", "crashed", "stale",
+                      "poisoned", "cancelled", "undeliverable", "lost"})  # fmt: skip
+
+
+def observe_duration(queue: str, seconds: float) -> None:
+    """Count one execution of a phase."""
+    bound = next(name for name, limit in zip(BOUNDS, _LIMITS, strict=True) if seconds <= limit)
+    count(f"duration.{queue}.{bound}")
+    count(f"duration.{queue}.ms", round(seconds * 1000))
+
+
+def durations(counters: dict[str, int], queues: list[str]) -> HistogramMetricFamily:
+    """The counters of all workers as one histogram a queue."""
+    family = HistogramMetricFamily("pipeline_phase_duration_seconds", "time in the phase's function", labels=["queue"])
+    for queue in queues:
+        counts = list(accumulate(counters.get(f"duration.{queue}.{bound}", 0) for bound in BOUNDS))
+        if counts[-1]:
+            marks = [("+Inf" if bound == "inf" else bound, float(n)) for bound, n in zip(BOUNDS, counts, strict=True)]
+            family.add_metric([queue], marks, counters.get(f"duration.{queue}.ms", 0) / 1000)
+    return family
+
+
+def outcomes(counters: dict[str, int], queues: list[str]) -> Iterator[tuple[str, str, str, int]]:
+    """Counters named ``<queue>.<outcome>``: (name, queue, outcome, count)."""
+    known = set(queues)
+    for name, n in counters.items():
+        queue, _, outcome = name.rpartition(".")
+        if queue in known and outcome in OUTCOMES:
+            yield name, queue, outcome, n

@@ -1,0 +1,139 @@
+"""The whole cluster for Prometheus, read from PostgreSQL: the same from every process, no files, nothing to clean up.
+
+Workers count what happens to them and their heartbeat brings it here; see docs/metrics.md for every name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from sqlalchemy import Connection, text
+
+from pipeline.observe.histograms import durations, outcomes
+
+CAP = 10_000
+STATS = text("SELECT * FROM pipeline_stats(:cap)")
+COUNTERS = text("SELECT name, n FROM counters ORDER BY name")
+LANES = text("""SELECT name, rate, (paused_until > now())::int AS paused,
+    CASE WHEN next_at > now() THEN extract(epoch FROM next_at - now())::float8 ELSE 0 END AS ahead
+    FROM lanes ORDER BY name LIMIT 1000""")
+WORKERS = text("""SELECT state, count(*) AS n, sum(threads) AS threads, max(age) AS age FROM (
+    SELECT CASE WHEN pipeline_alive(id) THEN 'alive' ELSE 'missing' END AS state, threads,
+           extract(epoch FROM now() - heartbeat_at)::float8 AS age FROM workers WHERE stopped_at IS NULL) w
+    GROUP BY state""")
+HAS_BREAKERS = text("""SELECT count(*) = 3 FROM information_schema.columns WHERE table_schema = current_schema()
+    AND table_name = 'sources' AND column_name IN ('paused_until', 'pause_reason', 'probe_until')""")
+BREAKERS = text("""SELECT id::text AS source, CASE WHEN pause_reason IS DISTINCT FROM 'breaker' THEN 'closed'
+    WHEN paused_until <= now() OR probe_until > now() THEN 'half-open' ELSE 'open' END AS state
+    FROM sources ORDER BY 1 LIMIT 1000""")
+LAG = text("SELECT pipeline_relay_lag()")
+BREAKER_STATES = ("closed", "half-open", "open")
+
+
+def render(connection: Connection) -> bytes:
+    """Prometheus's text format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Cluster(connection))
+    return generate_latest(registry)
+
+
+class _Cluster(Collector):
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def describe(self) -> Iterable[Metric]:
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        rows = self._rows(STATS, cap=CAP)
+        yield from _phases(rows)
+        yield from _workers(self._rows(WORKERS))
+        yield from _lanes(self._rows(LANES))
+        if self._connection.execute(HAS_BREAKERS).scalar():
+            yield _breakers(self._rows(BREAKERS))
+        lag = GaugeMetricFamily("pipeline_relay_lag_seconds", "how late the relay is with what could be sent now")
+        lag.add_metric([], float(self._connection.execute(LAG).scalar_one()))
+        yield lag
+        counters = {row["name"]: int(row["n"]) for row in self._rows(COUNTERS)}
+        yield from _counters(counters, [row["queue"] for row in rows])
+
+    def _rows(self, statement: Any, **values: Any) -> list[dict[str, Any]]:
+        return [dict(row) for row in self._connection.execute(statement, values).mappings()]
+
+
+def _phases(rows: list[dict[str, Any]]) -> Iterator[Metric]:
+    waiting = GaugeMetricFamily("pipeline_waiting", f"jobs not sent yet, up to {CAP}", labels=["queue", "reason"])
+    pool = GaugeMetricFamily("pipeline_pool_processors", "processors of a pool", labels=["queue", "state"])
+    for row in rows:
+        for reason, n in row["waiting"].items():
+            waiting.add_metric([row["queue"], reason], n)
+        if row["pool"] is not None:
+            busy, error = row["busy"] - row["error"], row["error"]
+            for state, n in (("idle", row["pool"] - row["busy"]), ("busy", busy), ("error", error)):
+                pool.add_metric([row["queue"], state], max(n, 0))
+    yield waiting
+    yield pool
+    for column, name, said in (
+        ("queued", "pipeline_queued", f"messages in the broker, up to {CAP}"),
+        ("running", "pipeline_running", "jobs that run"),
+        ("retryable", "pipeline_retryable", f"jobs that back off, up to {CAP}"),
+        ("failed", "pipeline_dead_letters", f"failed jobs nobody has replayed or discarded, up to {CAP}"),
+        ("oldest_seconds", "pipeline_oldest_age_seconds", "age of the oldest job that waits for a thread"),
+    ):
+        family = GaugeMetricFamily(name, said, labels=["queue"])
+        for row in rows:
+            family.add_metric([row["queue"]], row[column] or 0)
+        yield family
+
+
+def _workers(rows: list[dict[str, Any]]) -> Iterator[Metric]:
+    found = {row["state"]: row for row in rows}
+    for column, name, said in (
+        ("n", "pipeline_workers", "worker processes that have not signed off"),
+        ("threads", "pipeline_worker_threads", "their threads"),
+        ("age", "pipeline_worker_heartbeat_age_seconds", "the oldest heartbeat among them"),
+    ):
+        family = GaugeMetricFamily(name, said, labels=["state"])
+        for state in ("alive", "missing"):
+            family.add_metric([state], float(found[state][column]) if state in found else 0)
+        yield family
+
+
+def _lanes(rows: list[dict[str, Any]]) -> Iterator[Metric]:
+    rate = GaugeMetricFamily("pipeline_lane_rate", "calls a second that the lane allows", labels=["lane"])
+    ahead = GaugeMetricFamily("pipeline_lane_reserved_seconds", "how far turns are given out", labels=["lane"])
+    paused = GaugeMetricFamily("pipeline_lane_paused", "1 while the lane is paused", labels=["lane"])
+    for row in rows:
+        if row["rate"] is not None:
+            rate.add_metric([row["name"]], row["rate"])
+        ahead.add_metric([row["name"]], row["ahead"])
+        paused.add_metric([row["name"]], row["paused"] or 0)
+    yield from (rate, ahead, paused)
+
+
+def _breakers(rows: list[dict[str, Any]]) -> Metric:
+    said = "1 for the state that the source's breaker is in"
+    family = GaugeMetricFamily("pipeline_breaker", said, labels=["source", "state"])
+    for row in rows:
+        for state in BREAKER_STATES:
+            family.add_metric([row["source"], state], int(row["state"] == state))
+    return family
+
+
+def _counters(counters: dict[str, int], queues: list[str]) -> Iterator[Metric]:
+    yield durations(counters, queues)
+    ended = CounterMetricFamily("pipeline_attempts", "attempts that ended", labels=["queue", "outcome"])
+    used = set()
+    for name, queue, outcome, n in outcomes(counters, queues):
+        ended.add_metric([queue, outcome], n)
+        used.add(name)
+    yield ended
+    rest = CounterMetricFamily("pipeline_events", "everything else that workers count", labels=["event"])
+    for name, n in counters.items():
+        if name not in used and not name.startswith("duration."):
+            rest.add_metric([name], n)
+    yield rest

@@ -1,0 +1,179 @@
+"""The match workflow through real workers, real servers and real HTTP to the sandbox."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import event, text
+
+from actors.match.decide import ProjectSettings
+from actors.match.entries import add_entries
+from actors.match.projects import cancel_project, create_project, delete_project, progress, start_match
+from pipeline.flow import database
+from pipeline.sandbox import Sandbox
+from pipeline.sandbox.wikidata_labelled import labelled
+from tests.place import Place
+
+
+@pytest.fixture
+def environment(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    found = {"PIPELINE_SANDBOX_URL": sandbox.url, "WIKIDATA_RATE": "200", "WIKIDATA_BURST": "20"}
+    for name, value in found.items():
+        monkeypatch.setenv(name, value)
+    httpx.delete(f"{sandbox.url}/w/_arrivals")
+    return found
+
+
+def new_project(entries: list[dict[str, Any]], **settings: Any) -> int:
+    with database.engine().begin() as connection:
+        project = create_project(connection, "people", ProjectSettings(**settings))
+        add_entries(connection, project, entries)
+    return project
+
+
+def people(count: int) -> list[dict[str, Any]]:
+    known = [{"name": record.name, **record.data} for record in labelled() if record.name]
+    return [{**known[n % len(known)], "external_id": str(n)} for n in range(count)]
+
+
+def match(project: int) -> dict[str, Any]:
+    with database.engine().begin() as connection:
+        return start_match(connection, project)
+
+
+def ended(place: Place, project: int, timeout: float = 60.0) -> dict[str, Any]:
+    place.until(lambda: place.count("SELECT count(*) FROM projects WHERE id = %s AND status = 'COMPLETED'", project),
+                timeout, f"the project to complete; now {place.statuses()}")  # fmt: skip
+    with database.engine().connect() as connection:
+        return progress(connection, project)
+
+
+def test_a_project_is_matched_under_one_limit_and_completes(
+    place: Place, sandbox: Sandbox, environment: dict[str, str]
+) -> None:
+    """Three hundred records over two processes: no second above limit and bucket, nobody charged, one callback."""
+    project = new_project(people(300))
+    place.worker(threads=8, processes=2, **environment)
+    match(project)
+    shown = ended(place, project)
+    assert shown["tasks"] == {"total": 300, "completed": 300} and shown["done"] == 1.0
+    assert shown["decisions"]["matched"] > 150
+    task = place.row("SELECT * FROM tasks WHERE decision = 'matched' ORDER BY id LIMIT 1")
+    assert task is not None and task["candidates"][0]["qid"] == task["qid"] and task["candidates"][0]["reasons"]
+    seen = httpx.get(f"{sandbox.url}/w/_arrivals").json()
+    assert len(seen["arrivals"]) > 450
+    assert seen["busiest_second"] <= 220
+    assert place.count("SELECT sum(attempts) FROM jobs") == 0
+    assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'match-finish' AND status = 'succeeded'") == 1
+
+
+def test_one_retry_after_slows_every_worker_and_charges_nobody(
+    place: Place, sandbox: Sandbox, environment: dict[str, str]
+) -> None:
+    """Nobody asks between the 429 and its time, and then all end as if nothing had been."""
+    sandbox.add_fault(match="/w/api.php", status=429, retry_after="2", times=1)
+    project = new_project(people(60))
+    match(project)
+    place.worker(threads=6, processes=2, **environment)
+    place.until(lambda: place.count("SELECT count(*) FROM lanes WHERE paused_until > now()"), 30, "the pause")
+    [lane] = place.rows("SELECT * FROM lanes WHERE name = 'wikidata'")
+    ended(place, project)
+    assert lane["pause_reason"] == "retry_after"
+    assert place.count("SELECT sum(attempts) FROM jobs") == 0
+    early = place.count(
+        """SELECT count(*) FROM attempts WHERE phase = 'entity-match' AND outcome = 'succeeded'
+           AND started_at BETWEEN %s - interval '1.5 seconds' AND %s""", lane["paused_until"], lane["paused_until"])  # fmt: skip
+    assert early == 0
+
+
+def test_a_project_deleted_while_fifty_of_its_tasks_run_leaves_nothing(
+    place: Place, sandbox: Sandbox, environment: dict[str, str]
+) -> None:
+    """The seed's race: every message acknowledged, no row left, nothing dead-lettered."""
+    sandbox.add_fault(match="/w/api.php", delay=1.5)
+    fast = {**environment, "WIKIDATA_RATE": "2000", "WIKIDATA_BURST": "500"}
+    project = new_project(people(80))
+    match(project)
+    place.db.execute("UPDATE lanes SET rate = NULL")
+    place.worker(threads=30, processes=2, **fast)
+    place.until(lambda: place.count("SELECT count(*) FROM jobs WHERE status = 'running'") == 50, 30, "fifty at once")
+    with database.engine().begin() as connection:
+        delete_project(connection, project)
+    place.until(lambda: place.depth("match.entity-match") == 0, 30, "every message to be acknowledged")
+    place.until(lambda: place.counter("discarded") + place.counter("duplicates") > 0, 20, "the attempts to learn it")
+    for table in ("projects", "dataset_entries", "tasks", "jobs", "outbox", "attempts", "batches", "turns"):
+        assert place.count(f"SELECT count(*) FROM {table}") == 0, table
+    assert place.depth("match.entity-match.XQ") == 0 and place.depth("match-finish.project-completion") == 0
+
+
+def test_cancelling_and_failing_complete_the_rest(place: Place, sandbox: Sandbox, environment: dict[str, str]) -> None:
+    """Tasks that cannot run fail with their reason, those cancelled by hand keep nothing; the project completes."""
+    project = new_project([{"name": f"Person {n}"} for n in range(6)])
+    place.db.execute("UPDATE projects SET settings = '{\"candidates\": 99}' WHERE id = %s", (project,))
+    place.db.execute("UPDATE tasks SET status = 'QUEUED' WHERE project_id = %s", (project,))
+    place.db.execute("UPDATE tasks SET status = 'CANCELLED' WHERE id IN (SELECT id FROM tasks ORDER BY id LIMIT 2)")
+    place.worker(threads=4, **environment, PIPELINE_BACKOFF_SCALE="0.01")
+    shown = ended(place, project)
+    assert shown["tasks"] == {"total": 6, "cancelled": 2, "failed": 4}
+    assert "candidates" in place.rows("SELECT error_message FROM tasks WHERE status = 'FAILED'")[0]["error_message"]
+    place.db.execute("UPDATE projects SET settings = '{}' WHERE id = %s", (project,))
+    place.db.execute("UPDATE tasks SET status = 'QUEUED' WHERE project_id = %s", (project,))
+    shown = ended(place, project)
+    assert shown["tasks"] == {"total": 6, "completed": 6} and shown["decisions"] == {"none": 6}
+
+
+def test_a_large_project_is_fanned_out_by_a_job_of_its_own_and_can_be_cancelled(
+    place: Place, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call itself makes one job; that one queues the tasks, page by page; a cancel ends them all."""
+    monkeypatch.setattr("actors.match.projects.AT_ONCE", 100)
+    project = new_project([{"name": f"Person {n}"} for n in range(1200)])
+    started = match(project)
+    assert [row["workflow"] for row in place.rows("SELECT workflow FROM jobs")] == ["match-fanout"]
+    place.worker(threads=2, queues=("match-fanout.fan-out",), **environment)
+    place.until(lambda: place.count("SELECT count(*) FROM batches WHERE sealed"), 30, "the fan-out")
+    assert place.count("SELECT total FROM batches WHERE id = %s", started["batch_id"]) == 1200
+    with database.engine().begin() as connection:
+        assert cancel_project(connection, project) == 1200
+        assert progress(connection, project)["status"] == "CANCELLED"
+    assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'match' AND status = 'cancelled'") == 1200
+
+
+def test_ten_thousand_tasks_are_queued_with_one_statement_for_the_jobs(
+    place: Place, environment: dict[str, str]
+) -> None:
+    """Counted as PostgreSQL receives them: at most eleven statements, whatever the number of jobs."""
+    project = new_project([{"name": f"Person {n}"} for n in range(10_000)])
+    sent: list[str] = []
+    with database.engine().begin() as connection:
+        event.listen(connection, "before_cursor_execute", lambda c, k, statement, *rest: sent.append(statement))
+        started = start_match(connection, project)
+    assert started["tasks"] == 10_000 and len(sent) <= 11, sent
+    assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'match'") == 10_000
+    assert place.count("SELECT count(*) FROM outbox") == 10_000
+
+
+def test_delete_and_fan_out_do_not_block_one_another(
+    place: Place, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deleted in the middle of its fan-out, the project is gone and the fan-out with it."""
+    monkeypatch.setattr("actors.match.projects.AT_ONCE", 10)
+    project = new_project([{"name": f"Person {n}"} for n in range(4000)])
+    match(project)
+    place.worker(threads=4, **environment)
+    place.until(lambda: place.count("SELECT count(*) FROM jobs WHERE workflow = 'match'") > 0, 30, "the first page")
+    done = threading.Event()
+
+    def delete() -> None:
+        with database.engine().begin() as connection:
+            connection.execute(text("SET LOCAL deadlock_timeout = '1min'"))
+            delete_project(connection, project)
+        done.set()
+
+    threading.Thread(target=delete).start()
+    assert done.wait(30)
+    place.until(lambda: place.count("SELECT count(*) FROM jobs") == 0, 20, "the jobs to be gone")
+    assert place.count("SELECT count(*) FROM tasks") == place.count("SELECT count(*) FROM batches") == 0

@@ -1,0 +1,135 @@
+"""The client against the sandbox's API: real shapes, and how each kind of trouble ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from actors.match.config import STRANGER, WIKIDATA, MatchSettings
+from actors.match.decide import ProjectSettings
+from actors.match.entity_match import candidates, entity_match, merged
+from actors.match.records import Record
+from actors.match.wikidata import SlowDown, Wikidata
+from pipeline.flow.job import Job
+from pipeline.rules.errors import GiveUp, Permanent, Retry, Wait, classify
+from pipeline.sandbox import Sandbox
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def job(kept: list[Mapping[str, Any]] | None = None, turns: list[tuple[str, int]] | None = None, **row: Any) -> Job:
+    def keep(_: str, values: Mapping[str, Any]) -> bool:
+        assert kept is not None
+        kept.append(values)
+        return True
+
+    return Job(body={"project_id": 1, "task_id": 7, "dataset_entry_id": 7}, keep_rows=keep,
+               read_rows=lambda statement, values: [row] if row else [],
+               take_turn=lambda lane, calls: turns.append((lane, calls)) if turns is not None else None)  # fmt: skip
+
+
+def test_search_and_entities_speak_wikidatas_shapes(settings: MatchSettings) -> None:
+    """A typo in one language, aliases, dates, types; what is gone is left out."""
+    wikidata = Wikidata(settings)
+    [first, *_] = wikidata.search("Takeda Harukki", "en", 5)
+    [found] = wikidata.entities([first, "Q1"], ("en", "ja"))
+    assert (found.label, found.types) == ("Takeda Haruki", frozenset({"Q5"}))
+    assert {term.text for term in found.terms} >= {"武田春樹", "Haruki Takeda"}
+    assert found.dates["P569"][0].year > 1700
+    assert wikidata.search("Nobody Ever Known", "en", 5) == []
+
+
+def test_the_real_address_is_asked_once_there_is_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without anything set, the sandbox; five calls a second for strangers, more for those who are known."""
+    monkeypatch.delenv("WIKIDATA_TOKEN", raising=False)
+    assert MatchSettings().api.endswith(":8099/w/api.php") and MatchSettings().calls_per_second == STRANGER == 5
+    monkeypatch.setenv("WIKIDATA_TOKEN", "secret-token")
+    assert MatchSettings().api == WIKIDATA and MatchSettings().calls_per_second > STRANGER
+    assert "secret-token" not in repr(MatchSettings())
+    assert MatchSettings().headers["Authorization"] == "Bearer secret-token"
+
+
+@pytest.mark.parametrize(
+    ("fault", "verdict"),
+    [
+        ({"status": 500}, Retry()),
+        ({"status": 404}, GiveUp()),
+        ({"garbage": True}, Retry()),
+        ({"cut": True}, Retry()),
+    ],
+)
+def test_each_kind_of_trouble_ends_as_it_should(
+    sandbox: Sandbox, settings: MatchSettings, fault: dict[str, Any], verdict: object
+) -> None:
+    """Trouble that may pass is tried again; a refusal is final."""
+    sandbox.add_fault(match="/w/", **fault)
+    with pytest.raises(Exception) as caught:  # which one is the subject of the test
+        Wikidata(settings).search("Jane", "en", 5)
+    assert classify(caught.value, NOW) == verdict
+
+
+def test_a_refused_question_fails_with_wikidatas_own_words(settings: MatchSettings) -> None:
+    """Errors come with status 200; the client reads them all the same."""
+    with pytest.raises(Permanent, match="badinteger"):
+        Wikidata(settings).search("Jane", "en", 500)
+    with pytest.raises(Permanent, match="no-such-entity"):
+        Wikidata(settings).entities(["P31"], ("en",))
+
+
+@pytest.mark.parametrize(
+    ("header", "least", "most"),
+    [("7", 7, 7), (format_datetime(datetime.now(UTC) + timedelta(minutes=10)), 100, 600), ("", 5, 5)],
+)
+def test_a_429_pauses_the_lane_and_costs_nothing(
+    sandbox: Sandbox, settings: MatchSettings, header: str, least: float, most: float
+) -> None:
+    """Seconds or a date; without either, a pause of the setting's length."""
+    sandbox.add_fault(match="/w/", status=429, retry_after=header)
+    kept: list[Mapping[str, Any]] = []
+    with pytest.raises(Wait) as caught:
+        candidates(job(kept), Record("Jane"), ProjectSettings())
+    assert least <= caught.value.seconds <= most and caught.value.reason == "retry_after"
+    assert [values["lane"] for values in kept] == ["wikidata"] and least <= kept[0]["seconds"] <= most
+
+
+def test_a_busy_server_that_says_so_in_json_is_obeyed(settings: MatchSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``maxlag`` comes with status 200 and a Retry-After."""
+    from pipeline.guards.http import Fetched
+
+    said = Fetched("u", "u", 200, httpx.Headers({"retry-after": "3"}), b'{"error": {"code": "maxlag"}}', 0)
+    monkeypatch.setattr("actors.match.wikidata.fetch", lambda url, **rest: said)
+    with pytest.raises(SlowDown) as caught:
+        Wikidata(settings).search("Jane", "en", 5)
+    assert caught.value.seconds == 3
+
+
+def test_the_phase_takes_one_turn_for_all_its_calls_and_keeps_the_ranked_list(settings: MatchSettings) -> None:
+    """One search a language and one call for all entities; small result, list with reasons in the write."""
+    turns: list[tuple[str, int]] = []
+    done = entity_match(job(turns=turns, name="Haruki Takeda", data={"type": "human"},
+                            settings={"languages": ["en", "ja"]}))  # fmt: skip
+    assert turns == [("wikidata", 3)]
+    assert done.result is not None and done.result["decision"] == "matched" and done.write is not None
+
+
+def test_a_task_that_is_gone_or_cancelled_ends_cleanly_without_a_call(sandbox: Sandbox) -> None:
+    """Nothing is asked, nothing written."""
+    done = entity_match(job())
+    assert done.write is None and sandbox.stats()["requests"] == 0
+
+
+@pytest.mark.parametrize("body", [{}, {"task_id": "7"}, {"task_id": True}, {"task_id": -1}, {"task_id": 2**70}])
+def test_a_job_without_a_task_fails_with_advice(body: dict[str, object]) -> None:
+    """The message says how to queue one."""
+    with pytest.raises(Permanent, match="UPDATE tasks"):
+        entity_match(Job(body=body))
+
+
+def test_lists_are_merged_in_turn() -> None:
+    """The best of every language come first, nobody twice."""
+    assert merged([["Q1", "Q2", "Q3"], ["Q2", "Q9"], []], 4) == ["Q1", "Q2", "Q9", "Q3"]

@@ -1,0 +1,62 @@
+"""A sandbox for all tests here, and a place with sources and intakes in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from pipeline import settings
+from pipeline.flow import database
+from pipeline.sandbox import Sandbox, running_sandbox
+from pipeline.services import Servers
+from tests.actors.scrape.stall import Stall
+from tests.place import Place
+
+
+@pytest.fixture(scope="session")
+def shared_sandbox() -> Iterator[Sandbox]:
+    with running_sandbox() as running:
+        yield running
+
+
+@pytest.fixture
+def sandbox(shared_sandbox: Sandbox) -> Sandbox:
+    shared_sandbox.reset()
+    return shared_sandbox
+
+
+def _settings(sandbox: Sandbox, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For this process and for the workers that the test starts; the cache is off unless a test wants it."""
+    monkeypatch.setenv("PIPELINE_SANDBOX_URL", sandbox.url)
+    monkeypatch.setenv("CACHE_ENABLED", "false")
+    monkeypatch.setenv("CACHE_FOLDER", str(folder / "cache"))
+    monkeypatch.setenv("PIPELINE_BACKOFF_SCALE", "0.005")
+
+
+@pytest.fixture
+def stall(place: Place, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stall:
+    """With a broker, for tests that start workers."""
+    _settings(sandbox, tmp_path, monkeypatch)
+    return Stall(place, sandbox)
+
+
+@pytest.fixture
+def quiet(
+    servers: Servers, template: str, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Stall]:
+    """Without a broker: a database of the test's own is enough where the test itself runs the phases."""
+    name = f"scrape_{uuid4().hex[:12]}"
+    servers.postgres.create_database(name, template=template)
+    here = Place(servers, name, tmp_path)
+    for variable, value in here.environment().items():
+        monkeypatch.setenv(variable, value)
+    _settings(sandbox, tmp_path, monkeypatch)
+    settings.get.cache_clear()
+    yield Stall(here, sandbox)
+    database.engine().dispose()
+    here.close()
+    settings.get.cache_clear()
+    servers.postgres.drop_database(name)

@@ -1,0 +1,67 @@
+"""Sources and coins for a test, and one job of theirs without a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+
+from actors.scrape.collect import collect
+from pipeline.flow import database
+from pipeline.flow.job import Job
+from pipeline.sandbox import Sandbox
+from tests.place import Place
+
+FAST = 600_000.0  # a rate that no test reaches
+
+
+class Stall:
+    """What a scrape test needs of its place."""
+
+    def __init__(self, place: Place, sandbox: Sandbox) -> None:
+        self.place = place
+        self.sandbox = sandbox
+
+    def source(self, name: str, adapter: str = "items-api", **columns: Any) -> str:
+        """A marketplace of the sandbox; its id is its name."""
+        values = {"rate_limit_per_minute": FAST, "base_url": f"{self.sandbox.url}/market/{name}", **columns}
+        self.place.db.execute(
+            "INSERT INTO sources (id, name, adapter, base_url, rate_limit_per_minute, enabled) VALUES (%s, %s, %s, %s, %s, %s)",
+            (name, name, adapter, values["base_url"], values["rate_limit_per_minute"], values.get("enabled", True)),
+        )
+        return name
+
+    def intake(self, title: str = "Lincoln cent", year: int = 1909) -> str:
+        row = self.place.row(
+            "INSERT INTO coin_intakes (year, mintmark, denomination, series, title) VALUES (%s, 'S', 'cent', 'Lincoln', %s) RETURNING id",
+            year,
+            title,
+        )
+        assert row is not None
+        return str(row["id"])
+
+    def collect(self, intake: str, sources: Sequence[str]) -> list[UUID]:
+        with database.engine().begin() as connection:
+            return collect(connection, intake, sources)
+
+    def job(self, job_id: UUID, intake: str, source: str, **params: Any) -> Job:
+        """The job as its phase sees it, on the test's database."""
+        body = {"intake_id": intake, "source_id": source, "query_params": params}
+        return Job(body=body, id=job_id, workflow="scrape", phase="price-collection", read_rows=_read)
+
+    def breaker(self, source: str) -> dict[str, Any]:
+        row = self.place.row("SELECT *, paused_until > now() AS open FROM sources WHERE id = %s", source)
+        assert row is not None
+        return row
+
+    def calls(self, source: str) -> int:
+        """Requests that reached the marketplace."""
+        paths = self.sandbox.stats()["paths"]
+        return sum(count for path, count in paths.items() if path.startswith(f"/market/{source}/"))
+
+
+def _read(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    with database.engine().connect() as connection:
+        return connection.execute(text(statement), dict(parameters)).mappings().all()  # type: ignore[return-value]  # rows are mappings

@@ -1,0 +1,61 @@
+"""``pipeline sources`` and ``/v1/sources``: the same three things through two doors."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
+
+from pipeline import settings
+from pipeline.front.api.app import create_app
+from pipeline.front.cli_sources import add_to
+from pipeline.rules.errors import BadInput
+from tests.actors.scrape.stall import Stall
+
+app = typer.Typer()
+add_to(app)
+
+
+def test_the_command_lists_pauses_and_resumes(quiet: Stall) -> None:
+    """By name, with JSON for scripts, and a sentence for a name that is wrong."""
+    quiet.source("coins")
+    quiet.collect(quiet.intake(), ["coins", "coins"])
+    run = CliRunner().invoke
+    assert "until it is resumed" in run(app, ["sources", "pause", "coins"]).output
+    [listed] = json.loads(run(app, ["sources", "list", "--json"]).output)
+    assert (listed["state"], listed["pause_reason"], listed["waiting"]) == ("paused", "operator", 2)
+    assert "paused (operator)" in run(app, ["sources", "list"], env={"COLUMNS": "200"}).output
+    assert "2 jobs go out at 600000 a minute" in run(app, ["sources", "resume", "coins"]).output
+    assert "for 5 min" in run(app, ["sources", "pause", "coins", "--minutes", "5"]).output
+    wrong = run(app, ["sources", "resume", "coin"])
+    assert isinstance(wrong.exception, BadInput) and "known sources: coins" in str(wrong.exception)
+
+
+def test_the_api_lists_pauses_and_resumes(quiet: Stall) -> None:
+    """Pausing holds for the seconds asked for, or until it is resumed."""
+    quiet.source("coins")
+    with TestClient(create_app(settings.load()), base_url="http://127.0.0.1") as client:
+        assert [source["state"] for source in client.get("/v1/sources").json()] == ["closed"]
+        paused = client.post("/v1/sources/coins/pause", json={"seconds": 60}).json()
+        assert (paused["state"], paused["pause_reason"]) == ("paused", "operator")
+        assert client.post("/v1/sources/coins/pause").json()["paused_until"] > "2100"
+        resumed = client.post("/v1/sources/coins/resume").json()
+        assert (resumed["state"], resumed["paused_until"]) == ("closed", None)
+        missing = client.post("/v1/sources/nowhere/pause")
+        assert missing.status_code == 404 and missing.headers["content-type"] == "application/problem+json"
+        for seconds in (0, -1, 1e12, "soon"):
+            assert client.post("/v1/sources/coins/pause", json={"seconds": seconds}).status_code == 422
+
+
+@pytest.mark.parametrize(("token", "status"), [(None, 401), ("v" * 24, 403), ("o" * 24, 200)])
+def test_only_operators_pause(quiet: Stall, monkeypatch: pytest.MonkeyPatch, token: str | None, status: int) -> None:
+    """With tokens set, looking takes any of them, pausing an operator's."""
+    quiet.source("coins")
+    monkeypatch.setenv("PIPELINE_API_TOKENS", f"viewer:{'v' * 24},operator:{'o' * 24}")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    with TestClient(create_app(settings.load()), base_url="http://127.0.0.1", headers=headers) as client:
+        assert client.post("/v1/sources/coins/pause").status_code == status
+        assert client.get("/v1/sources").status_code == (401 if token is None else 200)

@@ -1,0 +1,39 @@
+"""A worker whose vital thread fails ends, so that it is noticed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from pipeline.flow.vital import EXIT_CODE
+from tests.place import ROOT, Place
+
+FAILS = """
+from time import sleep
+from pipeline.flow.vital import vital_thread
+def run() -> None:
+    raise ZeroDivisionError("nobody thought of this")
+vital_thread("pipeline-test", run).start()
+sleep(30)
+"""
+
+
+def test_the_process_ends_and_says_why() -> None:
+    """At once, with the reason and the thread's name."""
+    ended = subprocess.run([sys.executable, "-c", FAILS], cwd=ROOT, capture_output=True, text=True, timeout=20, check=False)
+    assert ended.returncode == EXIT_CODE
+    said = ended.stdout + ended.stderr
+    assert "pipeline-test" in said
+    assert "nobody thought of this" in said
+
+
+def test_the_threads_that_claim_and_beat_are_vital(place: Place) -> None:
+    """Those of a real worker: what they run is guarded."""
+    from pipeline.broker.outbound import Outbound  # noqa: F401  the worker's own imports, for their side effects
+    from pipeline.flow.committer import Committer
+    from pipeline.flow.presence import Presence
+
+    presence = Presence("", "w", threads=1, queues=[], beat=1, unconfirmed=lambda: None)
+    committer = Committer("", "w", 1, lambda batch: None, lambda completion, error: None)
+    for thread in (presence._thread, committer._thread):
+        assert thread._target.__module__ == "pipeline.flow.vital"  # type: ignore[attr-defined]

@@ -1,0 +1,130 @@
+"""Jobs over HTTP."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID, uuid4
+
+import httpx
+
+from pipeline.flow.submit import submit, submit_many
+from tests.place import Place
+
+TRACE = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
+
+
+def post(api: httpx.Client, body: object, **headers: str) -> httpx.Response:
+    return api.post("/v1/jobs", json=body, headers=headers)
+
+
+def test_a_job_is_accepted_and_can_be_followed_to_its_end(place: Place, api: httpx.Client) -> None:
+    """202 with its address; afterwards its row, its timeline, its attempts and the caller's trace."""
+    answer = post(api, {"workflow": "triple", "body": {"n": 1}, "priority": 3}, traceparent=TRACE)
+    assert answer.status_code == 202
+    place.worker()
+    place.finished(UUID(answer.json()["id"]))
+    found = api.get(answer.headers["location"]).json()
+    assert (found["job"]["status"], found["job"]["trace_id"], found["body"]) == ("succeeded", "a" * 32, {"n": 1})
+    assert [part["phase"] for part in found["attempts"]] == ["third", "second", "first"]
+    assert {part["part"] for part in found["timeline"]} >= {"queued", "running"}
+    stats = {phase["queue"]: phase for phase in api.get("/v1/stats").json()["phases"]}
+    assert stats["triple.first"]["ended_per_second"] > 0 == stats["triple.first"]["error_rate"]
+    assert [worker["state"] for worker in api.get("/v1/workers").json()] == ["alive"]
+
+
+def test_the_broker_being_away_does_not_matter(place: Place, api: httpx.Client) -> None:
+    """The job waits in PostgreSQL; only readiness tells."""
+    place.servers.rabbitmq.delete_vhost(place.name)
+    try:
+        assert post(api, {"workflow": "single"}).status_code == 202
+        ready = api.get("/readyz")
+        assert (ready.status_code, ready.json()["checks"]["broker"]) == (503, "RabbitMQ does not answer")
+        assert ready.json()["checks"]["database"] == "ok"
+    finally:
+        place.servers.rabbitmq.create_vhost(place.name)
+
+
+def test_one_idempotency_key_is_one_job_however_many_send_it_at_once(place: Place, api: httpx.Client) -> None:
+    """Twenty requests race; all get the same job."""
+    wish = {"workflow": "single", "body": {"url": "https://example.org"}}
+    with ThreadPoolExecutor(10) as pool:
+        answers = list(pool.map(lambda _: post(api, wish, **{"Idempotency-Key": "one"}), range(20)))
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert place.count("SELECT count(*) FROM jobs") == 1
+
+
+def test_a_key_with_another_body_is_refused_and_changes_nothing(place: Place, api: httpx.Client) -> None:
+    """The first job stays as it was."""
+    key = {"Idempotency-Key": "one"}
+    job = post(api, {"workflow": "single", "body": {"n": 1}}, **key).json()["id"]
+    for other in ({"body": {"n": 2}}, {"body": {"n": 1}, "priority": 1}):
+        answer = post(api, {"workflow": "single", **other}, **key)
+        assert (answer.status_code, answer.headers["content-type"]) == (409, "application/problem+json")
+        assert job in answer.json()["detail"]
+    assert place.job(UUID(job))["body"] == {"n": 1} and place.count("SELECT count(*) FROM jobs") == 1
+
+
+def test_pages_hold_every_job_once_newest_first_also_while_new_ones_come(place: Place, api: httpx.Client) -> None:
+    """By cursor; filters keep theirs."""
+    jobs = submit_many(None, "single", [{}] * 7) + submit_many(None, "triple", [{}] * 5)
+    seen, cursor = [], None
+    while True:
+        page = api.get("/v1/jobs", params={"limit": 5, **({"cursor": cursor} if cursor else {})}).json()
+        seen += [UUID(item["id"]) for item in page["items"]]
+        cursor = page["next"]
+        submit(None, "single")
+        if cursor is None:
+            break
+    assert seen == sorted(jobs, reverse=True)
+
+
+def test_filters_give_what_they_say(place: Place, api: httpx.Client) -> None:
+    """Workflow, phase and status, alone and together, newest first."""
+    single, triple = submit_many(None, "single", [{}] * 3), submit_many(None, "triple", [{}] * 2)
+    api.post(f"/v1/jobs/{single[0]}/cancel")
+
+    def ids(**filters: str) -> list[UUID]:
+        return [UUID(item["id"]) for item in api.get("/v1/jobs", params=filters).json()["items"]]
+
+    assert ids(workflow="single") == sorted(single, reverse=True)
+    assert ids(status="pending") == sorted([*single[1:], *triple], reverse=True)
+    assert ids(workflow="single", status="cancelled") == [single[0]]
+    assert ids(phase="first") == sorted(triple, reverse=True)
+    assert ids(phase="second") == ids(workflow="unknown") == []
+
+
+def test_cancel_and_retry_say_why_not(place: Place, api: httpx.Client) -> None:
+    """404 for an unknown job, 409 in another state, with the state."""
+    job = submit(None, "single")
+    assert api.post(f"/v1/jobs/{job}/retry").status_code == 409
+    assert api.post(f"/v1/jobs/{job}/cancel", json={"reason": "not needed"}).json()["status"] == "cancelled"
+    assert place.job(job)["error_message"] == "not needed"
+    again = api.post(f"/v1/jobs/{job}/cancel")
+    assert again.status_code == 409 and "cancelled" in again.json()["detail"]
+    for action in ("cancel", "retry"):
+        assert api.post(f"/v1/jobs/{uuid4()}/{action}").status_code == 404
+    assert api.get(f"/v1/jobs/{uuid4()}").status_code == 404
+
+
+def test_what_others_wrote_is_cut_and_stays_json(place: Place, api: httpx.Client) -> None:
+    """Script in a body is data, never a page; a text of 60,000 letters is shown in part."""
+    job = submit(None, "single", {"html": "<script>alert(1)</script>", "long": "x" * 60_000})
+    answer = api.get(f"/v1/jobs/{job}")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.json()["body"]["html"] == "<script>alert(1)</script>"
+    assert answer.json()["body"]["long"].endswith("(60000 characters)") and len(answer.text) < 10_000
+
+
+def test_a_long_walk_through_waiting_jobs_goes_on_in_the_next_page(place: Place, api: httpx.Client) -> None:
+    """A page may be short; following the cursors finds every job that matches, once."""
+    wanted = submit_many(None, "single", [{}] * 3)
+    submit_many(None, "triple", [{}] * 25)
+    wanted += submit_many(None, "single", [{}] * 2)
+    found, before, pages = [], "ffffffff-ffff-ffff-ffff-ffffffffffff", 0
+    while before is not None:
+        row = place.row("SELECT * FROM pipeline_list_jobs('single', NULL, NULL, %s, 10, 4)", before)
+        found, before, pages = found + row["ids"], row["floor"], pages + 1
+    assert found == sorted(wanted, reverse=True) and pages > 6
