@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 from sqlalchemy import Connection, text
 
-from pipeline.flow.submit import _speaking as speaking
+from pipeline.flow.submit import speaking
 
 COLLECT = text("SELECT pipeline_collect(:intake, cast(:sources as text[]), cast(:params as jsonb), :priority)")
 

@@ -57,7 +57,7 @@ def submit_many(
         "priority": priority, "batch": batch, "trace": traceparent,
         "keys": None if keys is None else list(keys), "due": due, "lane": lane,
     }  # fmt: skip
-    with _speaking(), _connection(caller) as connection:
+    with speaking(), _connection(caller) as connection:
         return list(connection.execute(SUBMIT, values).scalars())
 
 
@@ -85,7 +85,7 @@ def seal_batch(caller: Caller, batch: UUID) -> None:
 
 
 def _call(caller: Caller, function: str, **values: Any) -> Any:
-    with _speaking(), _connection(caller) as connection:
+    with speaking(), _connection(caller) as connection:
         return connection.execute(text(f"SELECT {function}"), values).scalar()
 
 
@@ -116,7 +116,7 @@ def _connection(caller: Caller) -> Iterator[Connection]:
 
 
 @contextmanager
-def _speaking() -> Iterator[None]:
+def speaking() -> Iterator[None]:
     """Turn the errors that our SQL functions raise on purpose into BadInput with their hint."""
     try:
         yield

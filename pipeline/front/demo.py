@@ -1,4 +1,4 @@
-"""``script/demo``: the workflows from nothing to their results, on real servers and real worker processes."""
+"""``script/demo``: the four workflows from nothing to their results, on real servers and real worker processes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
-from uuid import UUID
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from sqlalchemy import text
 
 from pipeline import services
+from pipeline.front.demo_acts import ACTS, results
 from pipeline.front.supervise import Supervisor
 from pipeline.front.up import programs
 
-SITES = 20
-DEADLINE = 180.0
+DEADLINE = 240.0
+ALL = text("SELECT workflow, count(*), count(completed_at) FROM jobs GROUP BY workflow")
+BAD = text("SELECT count(*) FROM jobs WHERE status <> 'succeeded'")
 out = Console()
 
 
@@ -36,6 +35,10 @@ def main() -> int:
             servers = stack.enter_context(services.private_servers(folder, remove=True))
         os.environ.update(services.environment(servers))
         os.environ["PIPELINE_LOG_LEVEL"] = "ERROR"
+        os.environ["PIPELINE_API_PORT"] = "0"
+        os.environ["PIPELINE_DOCUMENT_FOLDER"] = str(folder / "documents")
+        os.environ["CACHE_FOLDER"] = str(folder / "cache")
+        os.environ["WIKIDATA_RATE"] = "50"
         out.print(
             f"servers are up after {monotonic() - started:.1f} s; management UI {servers.management_url}",
             highlight=False,
@@ -47,7 +50,7 @@ def main() -> int:
 
 
 def _run(stack: ExitStack, log: Path) -> bool:
-    from pipeline.flow import submit
+    from pipeline.flow import database
     from pipeline.front.cli_run import migrate
 
     migrate()
@@ -56,27 +59,41 @@ def _run(stack: ExitStack, log: Path) -> bool:
     )
     stack.callback(supervisor.stop)
     supervisor.start()
-    base = os.environ["PIPELINE_SANDBOX_URL"]
-    jobs = submit.submit_many(None, "website", [{"url": f"{base}/sites/{n}/"} for n in range(1, SITES + 1)])
-    _watch(jobs)
-    _results(jobs)
-    return all(row["status"] == "succeeded" for row in _rows(jobs))
+    with database.engine().begin() as connection:
+        for act in ACTS:
+            act.begin(connection, os.environ["PIPELINE_SANDBOX_URL"])
+    _watch()
+    with database.engine().connect() as connection:
+        for act in ACTS:
+            out.print(results(connection, act, out.width))
+        return int(connection.execute(BAD).scalar_one()) == 0
 
 
-def _watch(jobs: list[UUID]) -> None:
-    """Progress until all are final; half way, a worker is killed to show that nothing is lost."""
-    columns = (TextColumn("{task.description:28}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+def _watch() -> None:
+    """Progress until all are final; on the way a worker is killed, to show that nothing is lost."""
+    columns = (TextColumn("{task.description:12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     killed, deadline = False, monotonic() + DEADLINE
     with Progress(*columns, console=out) as progress:
-        bar = progress.add_task("website analyses", total=len(jobs))
+        bars = {act: progress.add_task(act.workflows[0], total=None) for act in ACTS}
         while monotonic() < deadline:
-            done = sum(row["completed_at"] is not None for row in _rows(jobs))
-            progress.update(bar, completed=done)
-            if done == len(jobs):
+            rows = _counts()
+            for act, bar in bars.items():
+                total, done = (sum(rows.get(name, (0, 0))[part] for name in act.workflows) for part in (0, 1))
+                progress.update(bar, total=total, completed=done)
+            total, done = (sum(row[part] for row in rows.values()) for part in (0, 1))
+            if done == total:
                 return
-            if not killed and done >= len(jobs) // 4:
+            if not killed and done >= total // 4:
                 killed = _kill_one(progress)
             sleep(0.1)
+
+
+def _counts() -> dict[str, tuple[int, int]]:
+    """All and finished jobs by workflow; one snapshot, so that a callback is never overlooked between two jobs."""
+    from pipeline.flow import database
+
+    with database.engine().connect() as connection:
+        return {name: (total, done) for name, total, done in connection.execute(ALL)}
 
 
 def _kill_one(progress: Progress) -> bool:
@@ -90,35 +107,6 @@ def _kill_one(progress: Progress) -> bool:
     )
     os.kill(victim["pid"], signal.SIGKILL)
     return True
-
-
-def _results(jobs: list[UUID]) -> None:
-    table = Table(title="website: website-analysis → prompt-forming → model-analysis")
-    for name in ("site", "status", "cut off", "lang"):
-        table.add_column(name, no_wrap=True)
-    left = max(out.width - 50, 20)  # what the four leave; a column that may grow would squeeze them to nothing
-    table.add_column("title", no_wrap=True, max_width=left * 2 // 5)
-    table.add_column("what the model says", no_wrap=True, max_width=left * 3 // 5)
-    for row in sorted(_rows(jobs), key=lambda row: int(row["url"].rstrip("/").rsplit("/", 1)[1])):
-        answer = row["analysis"] or {}
-        page = row["page"] or {}
-        said = str(answer.get("summary") or row["error_message"] or "")
-        site = row["url"].split("/", 3)[3]
-        table.add_row(
-            site, row["status"], str(row["lost"]), page.get("language") or "", page.get("title") or "", said[:70]
-        )
-    out.print(table)
-
-
-def _rows(jobs: list[UUID]) -> list[dict[str, Any]]:
-    from pipeline.flow import database
-
-    statement = text("""SELECT j.status, j.completed_at, j.error_message, j.body->>'url' AS url,
-        w.page, w.answer AS analysis,
-        (SELECT count(*) FROM attempts a WHERE a.job_id = j.id AND a.outcome = 'crashed') AS lost
-        FROM jobs j LEFT JOIN website_analyses w ON w.job_id = j.id WHERE j.id = ANY (:ids) ORDER BY j.id""")
-    with database.engine().connect() as connection:
-        return [dict(row) for row in connection.execute(statement, {"ids": jobs}).mappings()]
 
 
 @contextmanager

@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import httpx
 import pytest
 import typer
-from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from pipeline import settings
-from pipeline.front.api.app import create_app
+from pipeline.front.api.serve import server
 from pipeline.front.cli_sources import add_to
 from pipeline.rules.errors import BadInput
 from tests.actors.scrape.stall import Stall
 
 app = typer.Typer()
 add_to(app)
+
+
+@contextmanager
+def serving(quiet: Stall, **headers: str) -> Iterator[httpx.Client]:
+    """A real server on a free port, with the settings of this moment."""
+    one = server(settings.load(), "127.0.0.1", 0)
+    thread = threading.Thread(target=one.run, daemon=True)
+    thread.start()
+    try:
+        quiet.place.until(lambda: one.started, 20, "the server")
+        port = one.servers[0].sockets[0].getsockname()[1]
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as client:
+            yield client
+    finally:
+        one.should_exit = True
+        thread.join(20)
 
 
 def test_the_command_lists_pauses_and_resumes(quiet: Stall) -> None:
@@ -37,7 +56,7 @@ def test_the_command_lists_pauses_and_resumes(quiet: Stall) -> None:
 def test_the_api_lists_pauses_and_resumes(quiet: Stall) -> None:
     """Pausing holds for the seconds asked for, or until it is resumed."""
     quiet.source("coins")
-    with TestClient(create_app(settings.load()), base_url="http://127.0.0.1") as client:
+    with serving(quiet) as client:
         assert [source["state"] for source in client.get("/v1/sources").json()] == ["closed"]
         paused = client.post("/v1/sources/coins/pause", json={"seconds": 60}).json()
         assert (paused["state"], paused["pause_reason"]) == ("paused", "operator")
@@ -56,6 +75,6 @@ def test_only_operators_pause(quiet: Stall, monkeypatch: pytest.MonkeyPatch, tok
     quiet.source("coins")
     monkeypatch.setenv("PIPELINE_API_TOKENS", f"viewer:{'v' * 24},operator:{'o' * 24}")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    with TestClient(create_app(settings.load()), base_url="http://127.0.0.1", headers=headers) as client:
+    with serving(quiet, **headers) as client:
         assert client.post("/v1/sources/coins/pause").status_code == status
         assert client.get("/v1/sources").status_code == (401 if token is None else 200)

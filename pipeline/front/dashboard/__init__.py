@@ -1,0 +1,1 @@
+"""The dashboard: static files over the HTTP API, nothing else."""

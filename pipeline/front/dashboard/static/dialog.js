@@ -1,0 +1,53 @@
+// One question at a time, in a <dialog>: the browser keeps the focus inside and Escape closes it.
+
+import { h } from "/static/dom.js";
+import { say, warn } from "/static/notices.js";
+
+/** Asks, and calls `act(fields)` on yes; the dialog stays, with the server's words, until that succeeded.
+ *  `act` returns the sentence to say. `fields` are elements with a name. */
+export function ask({ title, text, fields = [], yes, danger = false, act }) {
+  const wrong = h("p", { class: "wrong-answer", role: "alert" });
+  const button = h("button", { type: "submit", class: danger ? "danger" : "primary" }, yes);
+  const form = h("form", { method: "dialog", onsubmit: (event) => submit(event) },
+    h("h2", { id: "question" }, title), text && h("p", { class: "soft" }, text), fields, wrong,
+    h("div", { class: "buttons" },
+      h("button", { type: "button", onclick: () => dialog.close() }, "Keep as it is"), button));
+  const dialog = h("dialog", { "aria-labelledby": "question" }, form);
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+
+  async function submit(event) {
+    event.preventDefault();
+    button.disabled = true;
+    wrong.textContent = "";
+    try {
+      const said = await act(Object.fromEntries(new FormData(form)));
+      dialog.close();
+      if (said) say(said);
+    } catch (problem) {
+      wrong.textContent = problem.message;
+    } finally {
+      button.disabled = false;
+    }
+  }
+}
+
+/** Does something at once, without a question. */
+export async function attempt(act) {
+  try {
+    const said = await act();
+    if (said) say(said);
+  } catch (problem) {
+    warn(problem.message);
+  }
+}
+
+/** A labelled field. */
+export function field(label, control, hint) {
+  const id = `field-${control.getAttribute("name")}`;
+  control.id = id;
+  if (hint) control.setAttribute("aria-describedby", `${id}-hint`);
+  return h("div", { class: "field" }, h("label", { for: id }, label), control,
+    hint && h("p", { class: "hint", id: `${id}-hint` }, hint));
+}

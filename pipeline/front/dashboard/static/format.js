@@ -1,0 +1,60 @@
+// Numbers and times for people.
+
+const number = new Intl.NumberFormat("en");
+const CAP = 10_000;
+let skew = 0;
+
+/** The server's clock is the one that counts: ages are told by it. */
+export function setClock(iso) {
+  skew = Date.parse(iso) - Date.now();
+}
+
+export const now = () => Date.now() + skew;
+export const count = (value) => number.format(value);
+/** Counts stop at 10,000, which then means "at least". */
+export const capped = (value) => (value >= CAP ? `${count(CAP)}+` : count(value));
+export const plural = (value, one, many = `${one}s`) => `${count(value)} ${value === 1 ? one : many}`;
+
+export function percent(share) {
+  if (!share) return "0 %";
+  return share < 0.001 ? "<0.1 %" : `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
+}
+
+export function rate(perSecond) {
+  if (!perSecond) return "0";
+  return perSecond >= 100 ? count(Math.round(perSecond)) : perSecond.toFixed(perSecond < 1 ? 2 : 1);
+}
+
+/** Two units at most: 1 h 12 min, 3.4 s, 25 ms. */
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 0) return "0 s";
+  if (seconds < 0.9995) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 59.95) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
+  const steps = [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]];
+  const [size, name, rest, restName] = steps.find(([size]) => seconds >= size) ?? steps[2];
+  const whole = Math.floor(seconds / size);
+  const part = Math.floor((seconds - whole * size) / rest);
+  return part ? `${whole} ${name} ${part} ${restName}` : `${whole} ${name}`;
+}
+
+/** "3 min ago", "in 20 s"; whole seconds, so that it does not flicker. */
+export function ago(iso) {
+  if (!iso) return "–";
+  const seconds = Math.round((now() - Date.parse(iso)) / 1000);
+  if (Math.abs(seconds) < 1) return "now";
+  const long = duration(Math.abs(seconds)).replace(/\.\d/, "");
+  return seconds > 0 ? `${long} ago` : `in ${long}`;
+}
+
+export const seconds = (from, until) => ((until ? Date.parse(until) : now()) - Date.parse(from)) / 1000;
+
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const precise = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+const day = new Intl.DateTimeFormat("en-GB", { weekday: "short", hour: "2-digit", minute: "2-digit" });
+export const hour = (time) => clock.format(time);
+export const weekday = (time) => day.format(time);
+export const moment = (iso) => (iso ? precise.format(new Date(iso)) : "–");
+
+/** Ids begin with the time: the end tells them apart. */
+export const short = (id) => `…${id.slice(-8)}`;

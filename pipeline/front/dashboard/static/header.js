@@ -1,0 +1,45 @@
+// The bar on top: where to go, whether the page is live, who is signed in.
+
+import { remove } from "/static/api.js";
+import { button } from "/static/parts.js";
+import { h, patch, s } from "/static/dom.js";
+import { capped } from "/static/format.js";
+import { live } from "/static/live.js";
+import { openSubmit } from "/static/views/submit.js";
+
+const VIEWS = [["/", "Overview"], ["/jobs", "Jobs"], ["/dead", "Dead letters"], ["/workers", "Workers"],
+  ["/sources", "Sources"], ["/batches", "Batches"], ["/projects", "Projects"]];
+
+export function drawHeader(session) {
+  const here = location.pathname;
+  const isHere = (href) => (href === "/" ? here === "/" : here === href || here.startsWith(`${href}/`));
+  patch(document.getElementById("header"), h("div", { class: "bar" },
+    h("a", { href: "/", class: "brand", "aria-label": "Pipeline, overview" }, mark(), h("span", null, "Pipeline")),
+    session && h("nav", { "aria-label": "Main" }, h("ul", null, VIEWS.map(([href, name]) =>
+      h("li", null, h("a", { href, "aria-current": isHere(href) ? "page" : null }, name, href === "/dead" && dead()))))),
+    session && h("div", { class: "tools" }, state(),
+      session.role === "operator" ? button("Submit job", openSubmit, "primary small") : h("span", { class: "role" }, "read only"),
+      !session.open && button("Sign out", signOut, "small"))));
+}
+
+function dead() {
+  const failed = live.stats?.phases.reduce((sum, phase) => sum + phase.failed, 0);
+  return failed ? h("span", { class: "badge" }, capped(failed)) : null;
+}
+
+function state() {
+  const fine = live.state === "live";
+  return h("span", { class: `stream ${fine ? "fine" : "poor"}`, title: fine ? "The page follows the server" : "The page tries again by itself" },
+    h("span", { class: "dot", "aria-hidden": "true" }), live.state);
+}
+
+function mark() {
+  return s("svg", { viewBox: "0 0 20 20", width: "20", height: "20", "aria-hidden": "true", class: "mark" },
+    s("path", { d: "M2.5 5h7M2.5 10h11M2.5 15h7" }),
+    [[14, 5], [17.6, 10], [14, 15]].map(([cx, cy]) => s("circle", { cx, cy, r: 1.9 })));
+}
+
+async function signOut() {
+  await remove("/v1/session").catch(() => {});
+  location.assign("/");
+}

@@ -1,0 +1,58 @@
+// The server's statistics as they change. While the stream is away, the page asks every five seconds instead.
+
+import { get } from "/static/api.js";
+import { setClock } from "/static/format.js";
+
+const listeners = new Set();
+let source = null;
+let timer = null;
+export const live = { stats: null, state: "connecting" };
+
+export function subscribe(listener) {
+  listeners.add(listener);
+}
+
+/** Opens the stream; a page in the background gives its place to others. */
+export function start() {
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  open();
+}
+
+function open() {
+  close();
+  source = new EventSource("/v1/events");
+  source.addEventListener("stats", (event) => arrived(JSON.parse(event.data), "live"));
+  source.addEventListener("away", () => change("database away"));
+  source.onerror = () => {
+    change("reconnecting");
+    // A browser tries again by itself, unless the server refused: then the page asks for a while.
+    if (source?.readyState === EventSource.CLOSED) fallBack(6);
+  };
+}
+
+export function close() {
+  source?.close();
+  source = null;
+  clearTimeout(timer);
+}
+
+async function fallBack(times) {
+  try {
+    arrived(await get("/v1/stats"), "every 5 s");
+  } catch (problem) {
+    if (problem.status === 401) return close();
+    change("no connection");
+  }
+  timer = setTimeout(() => (times > 0 ? fallBack(times - 1) : open()), 5000);
+}
+
+function arrived(stats, state) {
+  setClock(stats.at);
+  live.stats = stats;
+  change(state);
+}
+
+function change(state) {
+  live.state = state;
+  for (const listener of listeners) listener();
+}

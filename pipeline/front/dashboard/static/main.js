@@ -1,0 +1,103 @@
+// Starts the dashboard: who is signed in, which view the address asks for, and bringing it up to date.
+
+import { get, onSignedOut } from "/static/api.js";
+import { h, patch } from "/static/dom.js";
+import { drawHeader } from "/static/header.js";
+import { close, live, start, subscribe } from "/static/live.js";
+import { say } from "/static/notices.js";
+import { current, listen, route } from "/static/router.js";
+import { batches } from "/static/views/batches.js";
+import { dead } from "/static/views/dead.js";
+import { job } from "/static/views/job.js";
+import { jobs } from "/static/views/jobs.js";
+import { overview } from "/static/views/overview.js";
+import { project } from "/static/views/project.js";
+import { projects } from "/static/views/projects.js";
+import { signIn } from "/static/views/sign_in.js";
+import { sources } from "/static/views/sources.js";
+import { workers } from "/static/views/workers.js";
+
+// A view: title(context), load(context) → data, render(data, context) → elements, every: seconds between loads.
+for (const [pattern, view] of [["/", overview], ["/jobs", jobs], ["/jobs/:id", job], ["/dead", dead], ["/workers", workers],
+  ["/sources", sources], ["/batches", batches], ["/projects", projects], ["/projects/:id", project]]) route(pattern, view);
+
+const main = document.getElementById("main");
+let session = null;
+let shown = null;
+
+/** Show what the address asks for. On a new page the focus goes to its title, where a screen reader begins. */
+function show(isNewPage) {
+  const { view, query, params } = current();
+  const past = shown;
+  shown = { view, context: { query, params, live, mayAct: session.role === "operator", refresh }, data: undefined, loadedAt: 0, loading: null };
+  if (past?.view === view && JSON.stringify(past.context.params) === JSON.stringify(params)) shown.data = past.data;
+  document.title = `${view ? view.title(shown.context) : "Not found"} · Pipeline`;
+  drawHeader(session);
+  if (isNewPage && past) scrollTo(0, 0);
+  load(shown).then(() => isNewPage && past && main.querySelector("h1")?.focus());
+}
+
+async function load(page) {
+  page.loadedAt = performance.now();
+  page.loading = page.view ? page.view.load(page.context) : Promise.resolve(null);
+  try {
+    const before = page.data;
+    page.data = await page.loading;
+    page.problem = null;
+    if (page === shown && before) announce(page, before);
+  } catch (problem) {
+    page.problem = problem;
+  } finally {
+    page.loading = null;
+    page.loadedAt = performance.now();
+  }
+  if (page === shown) draw();
+}
+
+function announce(page, before) {
+  const said = page.view.announce?.(before, page.data);
+  if (said) say(said);
+}
+
+function draw() {
+  const { view, data, problem, context } = shown;
+  if (!session || shown.data === undefined && !problem) return;
+  if (!view) return patch(main, missing("No such page", "The address leads nowhere in this dashboard."));
+  if (problem && (data === undefined || problem.status === 404)) return patch(main, missing(problem.title, problem.message));
+  patch(main, problem && h("p", { class: "stale", role: "status", "data-key": "stale" }, `Not up to date: ${problem.message}`),
+    view.render(data, context));
+}
+
+const missing = (title, text) => h("div", { class: "missing" }, h("h1", { tabindex: "-1" }, title), h("p", { class: "soft" }, text),
+  h("a", { href: "/", class: "button" }, "Overview"));
+
+async function refresh() {
+  await load(shown);
+}
+
+function tick() {
+  drawHeader(session);
+  if (!shown?.view || shown.loading || document.hidden) return;
+  if (performance.now() - shown.loadedAt >= shown.view.every * 1000 - 100) load(shown);
+  else draw();
+}
+
+function askToSignIn() {
+  close();
+  session = null;
+  shown = null;
+  drawHeader(null);
+  patch(main, signIn((found) => begin(found)));
+  main.querySelector("input")?.focus();
+}
+
+function begin(found) {
+  session = found;
+  start();
+  show(true);
+}
+
+onSignedOut(askToSignIn);
+subscribe(() => session && tick());
+listen((isNewPage) => session && show(isNewPage));
+get("/v1/session").then(begin, askToSignIn);
