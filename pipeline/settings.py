@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -14,6 +14,7 @@ from pipeline import services
 from pipeline.rules.errors import BadInput
 
 FOLDER = Path(".pipeline")
+Kind = TypeVar("Kind", bound=BaseSettings)
 
 
 def _named(name: str, **limits: Any) -> Any:
@@ -81,10 +82,15 @@ class Settings(BaseSettings):
 
 def load(**overrides: Any) -> Settings:
     """Read the environment; private servers that run in this folder fill in for missing addresses."""
+    return read(Settings, **{**_private(), **overrides})
+
+
+def read(kind: type[Kind], **values: Any) -> Kind:
+    """Settings of the project or of one workflow; raises BadInput that names every wrong one."""
     try:
-        return Settings(**{**_private(), **overrides})
+        return kind(**values)
     except ValidationError as error:
-        raise BadInput(_explain(error)) from None
+        raise BadInput(_explain(error, kind.model_config.get("env_prefix", ""))) from None
 
 
 @lru_cache(maxsize=1)
@@ -103,14 +109,14 @@ def _private() -> dict[str, str]:
     return {name: value for name, value in found.items() if name not in os.environ}
 
 
-def _explain(error: ValidationError) -> str:
-    lines = [_line(item) for item in error.errors(include_url=False, include_input=False)]
+def _explain(error: ValidationError, prefix: str) -> str:
+    lines = [_line(item, prefix) for item in error.errors(include_url=False, include_input=False)]
     return "settings are wrong or missing:\n" + "\n".join(lines)
 
 
-def _line(item: Any) -> str:
-    name = str(item["loc"][0])
-    known = name if name.isupper() else f"PIPELINE_{name.upper()}"
+def _line(item: Any, prefix: str) -> str:
+    name = str(item["loc"][0]) if item["loc"] else ""
+    known = name if name.isupper() or not name else f"{prefix}{name.upper()}"
     if item["type"] == "missing":
         return f'  {known} is not set: run "pipeline services start" for private servers, or export it'
     return f"  {known}: {item['msg'].removeprefix('Value error, ')}"

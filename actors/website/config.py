@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from actors.website.chat import ModelEndpoint
 from pipeline.guards.addresses import DEFAULT_PORTS, AddressPolicy, host_port
 from pipeline.guards.http import MEBIBYTE, USER_AGENT, Limits
+from pipeline.rules.phase import Throttle
 
 DEFAULT_SANDBOX = "http://127.0.0.1:8099"
 DEFAULT_MODEL_URL = "https://api.openai.com/v1"
@@ -37,6 +38,11 @@ class WebsiteSettings(BaseSettings):
     max_bytes: int = Field(5 * MEBIBYTE, gt=0)
     token_budget: int = Field(6000, ge=500)
     prompts_folder: Path | None = None
+    # Off unless set: so many jobs are sent to the first phase a scan, and to each of the others a cycle.
+    scan_jobs: int | None = Field(None, gt=0)
+    scan_seconds: float = Field(60.0, gt=0)
+    cycle_jobs: int | None = Field(None, gt=0)
+    cycle_seconds: float = Field(5.0, gt=0)
 
     sandbox_url: str = Field(DEFAULT_SANDBOX, validation_alias=AliasChoices("PIPELINE_SANDBOX_URL"))
     model_url: str = Field("", validation_alias=AliasChoices("MODEL_URL"))
@@ -47,6 +53,16 @@ class WebsiteSettings(BaseSettings):
     model_json_mode: bool = Field(True, validation_alias=AliasChoices("MODEL_JSON_MODE"))
     model_price_in: Decimal | None = Field(None, ge=0, validation_alias=AliasChoices("MODEL_PRICE_IN_PER_MILLION"))
     model_price_out: Decimal | None = Field(None, ge=0, validation_alias=AliasChoices("MODEL_PRICE_OUT_PER_MILLION"))
+
+    @property
+    def scan(self) -> Throttle | None:
+        """How fast jobs enter the first phase."""
+        return Throttle(self.scan_jobs, self.scan_seconds) if self.scan_jobs else None
+
+    @property
+    def cycle(self) -> Throttle | None:
+        """How fast jobs enter the phases after it."""
+        return Throttle(self.cycle_jobs, self.cycle_seconds) if self.cycle_jobs else None
 
     @field_validator("allowed_hosts", "ports", mode="before")
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from actors.website.config import WebsiteSettings
 from actors.website.model_analysis import model_analysis as run_model
 from actors.website.prompt_forming import prompt_forming as form
 from actors.website.store import stored_analysis
@@ -9,15 +10,22 @@ from actors.website.website_analysis import website_analysis as analyse_website
 from pipeline.flow.inspect import OUTPUTS
 from pipeline.flow.workflow import Workflow
 from pipeline.rules.backoff import Backoff
+from pipeline.settings import read
 
 website = Workflow("website")
 OUTPUTS["website"] = stored_analysis
+_settings = read(WebsiteSettings)
 
-website_analysis = website.phase("website-analysis", pool=10, time_limit=120.0, backoff=Backoff((5.0, 30.0, 120.0)))(
-    analyse_website
-)
-prompt_forming = website.phase("prompt-forming", pool=10, time_limit=60.0)(form)
+website_analysis = website.phase(
+    "website-analysis", pool=10, time_limit=120.0, backoff=Backoff((5.0, 30.0, 120.0)), throttle=_settings.scan
+)(analyse_website)
+prompt_forming = website.phase("prompt-forming", pool=10, time_limit=60.0, throttle=_settings.cycle)(form)
 # One model for all: when it says Retry-After, every worker waits.
 model_analysis = website.phase(
-    "model-analysis", pool=10, time_limit=240.0, backoff=Backoff((10.0, 60.0, 300.0)), shared_limit=True
+    "model-analysis",
+    pool=10,
+    time_limit=240.0,
+    backoff=Backoff((10.0, 60.0, 300.0)),
+    throttle=_settings.cycle,
+    shared_limit=True,
 )(run_model)

@@ -14,6 +14,7 @@ from pipeline.front.api.remember import Remembered
 from pipeline.front.api.responses import SCHEMA, complete
 from pipeline.front.api.shield import Shield
 from pipeline.front.api.tokens import parse_tokens
+from pipeline.front.dashboard import routes as dashboard
 from pipeline.observe import metrics
 from pipeline.settings import Settings
 
@@ -34,6 +35,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.stopping = Event()
     for part in PARTS:
         app.include_router(part.router)
+    dashboard.mount(app)
     errors.install(app)
     app.add_middleware(Shield, max_body=settings.api_max_body, loopback_only=app.state.tokens is None)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it

@@ -22,6 +22,7 @@ from pipeline.flow import database
 from pipeline.flow.job import NOBODY, Job
 from pipeline.rules.errors import BadInput, Permanent, Wait
 from tests.actors.scrape.stall import Stall
+from tests.place import ROOT
 
 SEEN = datetime(2026, 5, 1, tzinfo=UTC)
 POINT = PricePoint("ext_1", "1", "cent", "https://m.example/1", 500, 500, "USD", "sold", SEEN, 0.5)
@@ -226,3 +227,11 @@ def test_a_sources_lane_has_its_rate(quiet: Stall) -> None:
     assert quiet.place.rows(rate) == [{"rate": 0.5}]
     quiet.place.db.execute("UPDATE sources SET rate_limit_per_minute = 120")
     assert quiet.place.rows(rate) == [{"rate": 2.0}]
+
+
+def test_the_views_and_functions_can_be_replaced_on_a_living_database(quiet: Stall) -> None:
+    """``pipeline migrate`` applies the file again after every change; what waits there stays."""
+    quiet.source("coins")
+    quiet.collect(quiet.intake(), ["coins"])
+    quiet.place.db.execute((ROOT / "actors/scrape/views.sql").read_bytes())
+    assert [row["status"] for row in quiet.place.rows("SELECT status FROM scrape_jobs")] == ["pending"]

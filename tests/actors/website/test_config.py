@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from actors.website.config import WebsiteSettings
+from pipeline.rules.phase import Throttle
 
 NAMES = ("MODEL_URL", "MODEL_NAME", "MODEL_API_KEY", "PIPELINE_SANDBOX_URL")
 
@@ -63,3 +64,11 @@ def test_wrong_settings_are_named_all_at_once(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(ValidationError) as wrong:
         WebsiteSettings()
     assert {str(error["loc"][0]) for error in wrong.value.errors()} == {"token_budget", "MODEL_URL"}
+
+
+def test_the_throttles_of_old_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten a scan into the first phase, three a cycle into the others; off unless asked for."""
+    assert (WebsiteSettings().scan, WebsiteSettings().cycle) == (None, None)
+    monkeypatch.setenv("PIPELINE_WEBSITE_SCAN_JOBS", "10")
+    monkeypatch.setenv("PIPELINE_WEBSITE_CYCLE_JOBS", "3")
+    assert (WebsiteSettings().scan, WebsiteSettings().cycle) == (Throttle(10, 60.0), Throttle(3, 5.0))

@@ -11,7 +11,7 @@ export function ask({ title, text, fields = [], yes, danger = false, act }) {
   const form = h("form", { method: "dialog", onsubmit: (event) => submit(event) },
     h("h2", { id: "question" }, title), text && h("p", { class: "soft" }, text), fields, wrong,
     h("div", { class: "buttons" },
-      h("button", { type: "button", onclick: () => dialog.close() }, "Keep as it is"), button));
+      h("button", { type: "button", onclick: () => dialog.close() }, "Back"), button));
   const dialog = h("dialog", { "aria-labelledby": "question" }, form);
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);

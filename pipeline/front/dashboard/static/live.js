@@ -6,16 +6,24 @@ import { setClock } from "/static/format.js";
 const listeners = new Set();
 let source = null;
 let timer = null;
+let wanted = false;
 export const live = { stats: null, state: "connecting" };
 
 export function subscribe(listener) {
   listeners.add(listener);
 }
 
-/** Opens the stream; a page in the background gives its place to others. */
+// A page in the background gives its place to others.
+document.addEventListener("visibilitychange", () => wanted && (document.hidden ? close() : open()));
+
 export function start() {
-  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  wanted = true;
   open();
+}
+
+export function stop() {
+  wanted = false;
+  close();
 }
 
 function open() {
@@ -30,7 +38,7 @@ function open() {
   };
 }
 
-export function close() {
+function close() {
   source?.close();
   source = null;
   clearTimeout(timer);
@@ -40,7 +48,7 @@ async function fallBack(times) {
   try {
     arrived(await get("/v1/stats"), "every 5 s");
   } catch (problem) {
-    if (problem.status === 401) return close();
+    if (problem.status === 401) return stop();
     change("no connection");
   }
   timer = setTimeout(() => (times > 0 ? fallBack(times - 1) : open()), 5000);

@@ -1,9 +1,10 @@
 // Starts the dashboard: who is signed in, which view the address asks for, and bringing it up to date.
 
 import { get, onSignedOut } from "/static/api.js";
+import { isHeld } from "/static/chart.js";
 import { h, patch } from "/static/dom.js";
 import { drawHeader } from "/static/header.js";
-import { close, live, start, subscribe } from "/static/live.js";
+import { live, start, stop, subscribe } from "/static/live.js";
 import { say } from "/static/notices.js";
 import { current, listen, route } from "/static/router.js";
 import { batches } from "/static/views/batches.js";
@@ -24,13 +25,14 @@ for (const [pattern, view] of [["/", overview], ["/jobs", jobs], ["/jobs/:id", j
 const main = document.getElementById("main");
 let session = null;
 let shown = null;
+let drawn = null;
 
 /** Show what the address asks for. On a new page the focus goes to its title, where a screen reader begins. */
 function show(isNewPage) {
   const { view, query, params } = current();
   const past = shown;
-  shown = { view, context: { query, params, live, mayAct: session.role === "operator", refresh }, data: undefined, loadedAt: 0, loading: null };
-  if (past?.view === view && JSON.stringify(past.context.params) === JSON.stringify(params)) shown.data = past.data;
+  const context = { query, params, live, mayAct: session.role === "operator", refresh };
+  shown = { name: location.pathname, view, context, data: undefined, loadedAt: 0, loading: null };
   document.title = `${view ? view.title(shown.context) : "Not found"} · Pipeline`;
   drawHeader(session);
   if (isNewPage && past) scrollTo(0, 0);
@@ -61,7 +63,9 @@ function announce(page, before) {
 
 function draw() {
   const { view, data, problem, context } = shown;
-  if (!session || shown.data === undefined && !problem) return;
+  if (!session || (data === undefined && !problem)) return;
+  if (drawn !== shown.name) main.replaceChildren();
+  drawn = shown.name;
   if (!view) return patch(main, missing("No such page", "The address leads nowhere in this dashboard."));
   if (problem && (data === undefined || problem.status === 404)) return patch(main, missing(problem.title, problem.message));
   patch(main, problem && h("p", { class: "stale", role: "status", "data-key": "stale" }, `Not up to date: ${problem.message}`),
@@ -77,17 +81,17 @@ async function refresh() {
 
 function tick() {
   drawHeader(session);
-  if (!shown?.view || shown.loading || document.hidden) return;
+  if (!shown?.view || shown.loading || document.hidden || isHeld()) return;
   if (performance.now() - shown.loadedAt >= shown.view.every * 1000 - 100) load(shown);
   else draw();
 }
 
 function askToSignIn() {
-  close();
+  stop();
   session = null;
-  shown = null;
+  shown = drawn = null;
   drawHeader(null);
-  patch(main, signIn((found) => begin(found)));
+  main.replaceChildren(signIn(begin));
   main.querySelector("input")?.focus();
 }
 
@@ -100,4 +104,13 @@ function begin(found) {
 onSignedOut(askToSignIn);
 subscribe(() => session && tick());
 listen((isNewPage) => session && show(isNewPage));
-get("/v1/session").then(begin, askToSignIn);
+
+function enter() {
+  get("/v1/session").then(begin, (problem) => {
+    if (problem.status === 401) return askToSignIn();
+    main.replaceChildren(missing(problem.title, problem.message));
+    return setTimeout(enter, 5000);
+  });
+}
+
+enter();

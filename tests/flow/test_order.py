@@ -1,0 +1,27 @@
+"""G9: oldest first within a priority, and earlier phases before later ones."""
+
+from __future__ import annotations
+
+from pipeline import submit_many
+from tests.place import Place
+
+JOBS = 20
+
+
+def test_earlier_phases_go_before_later_ones(place: Place) -> None:
+    """A thread that can choose takes the first phase's message, so that old jobs do not keep new ones from starting."""
+    late = submit_many(None, "triple", [{}] * JOBS)
+    place.db.execute("UPDATE jobs SET phase = 'third'")
+    place.db.execute("UPDATE outbox SET phase_id = (SELECT id FROM phases WHERE queue = 'triple.third')")
+    early = submit_many(None, "triple", [{}] * JOBS)
+    sender = place.worker(queues=("nothing",))
+    place.until(lambda: place.depth("triple.first") == JOBS and place.depth("triple.third") == JOBS, what="all messages")
+    sender.terminate()
+    sender.wait()
+    place.worker(threads=1)
+    place.finished(*late, *early)
+    order = [(job, phase) for job, phase, _, _ in place.executions()]
+    last_first = max(n for n, (_, phase) in enumerate(order) if phase == "first")
+    overtaken = [job for job, phase in order[:last_first] if phase == "third" and job in {str(one) for one in late}]
+    # When no message of the first phase has arrived yet the thread takes what there is; in turn it would be all of them.
+    assert len(overtaken) < JOBS // 2
