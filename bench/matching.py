@@ -96,13 +96,14 @@ def end_to_end(sandbox_url: str) -> dict[str, Any]:
             taken = monotonic() - started
             counts = _one(db, "SELECT counts FROM projects WHERE id = %s", project)
             charged = _one(db, "SELECT sum(attempts) FROM jobs")
+            errors = _one(db, "SELECT array_agg(DISTINCT left(error, 200)) FROM attempts WHERE outcome = 'retried'")
     seen = httpx.get(f"{sandbox_url}/w/_arrivals", timeout=60).json()
     return {
         "records": RECORDS, "statements_for_the_jobs": statements, "fan_out_seconds": round(asked, 2),
         "seconds": round(taken, 1), "calls": len(seen["arrivals"]),
         "calls_per_second": round(len(seen["arrivals"]) / taken),
         "busiest_second": seen["busiest_second"], "limit": RATE, "bucket": BURST, "counts": counts,
-        "attempts_charged": int(charged),
+        "attempts_charged": int(charged), "errors": errors or [],
     }  # fmt: skip
 
 

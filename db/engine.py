@@ -27,8 +27,12 @@ def engine(url: str, *, size: int = 5) -> Engine:
 # The engine's statements are fixed and always meant for an index: plan them once, and never from the statistics
 # of a table that happened to be empty when the session began.
 PLANS = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off"
+# The server, too, must notice a client that is gone without a word: until then it holds that worker's lock.
+NOTICE = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
 
 
 def connect(dsn: str, name: str) -> psycopg.Connection[TupleRow]:
     """One connection outside of any pool, committing each statement by itself."""
-    return psycopg.connect(dsn, autocommit=True, application_name=f"pipeline {name}", options=PLANS, **KEEPALIVE)  # type: ignore[arg-type]
+    return psycopg.connect(
+        dsn, autocommit=True, application_name=f"pipeline {name}", options=f"{PLANS} {NOTICE}", **KEEPALIVE  # type: ignore[arg-type]
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator
@@ -72,3 +73,9 @@ class MatchSettings(BaseSettings):
         """Sent with every call."""
         known = {"Authorization": f"Bearer {self.token.get_secret_value()}"} if self.token else {}
         return {"User-Agent": self.user_agent, "Accept": "application/json", **known}
+
+
+@lru_cache(maxsize=1)
+def worker_settings() -> MatchSettings:
+    """The settings of a worker process, read once: reading them costs as much as a call."""
+    return MatchSettings()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.match import store
-from actors.match.config import LANE, MatchSettings
+from actors.match.config import LANE, worker_settings
 from actors.match.decide import ProjectSettings, decide
 from actors.match.records import Candidate, Record
 from actors.match.score import rank
@@ -31,7 +31,7 @@ def candidates(job: Job, record: Record, settings: ProjectSettings) -> list[Cand
     if not record.name:
         return []
     job.turn(LANE, calls=len(settings.languages) + 1)
-    wikidata = Wikidata(MatchSettings(), {"traceparent": job.traceparent})
+    wikidata = Wikidata(worker_settings(), {"traceparent": job.traceparent})
     try:
         found = [wikidata.search(record.name, language, settings.candidates) for language in settings.languages]
         ids = merged(found, settings.candidates)

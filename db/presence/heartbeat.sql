@@ -1,10 +1,12 @@
 -- One statement for all jobs of a process. Returns the jobs this worker no longer holds, and why.
+-- What was marked as sent since the beat before this one may still be on its way to where unconfirmed messages are
+-- counted, so that only what is older can be called confirmed.
 CREATE OR REPLACE FUNCTION pipeline_heartbeat(p_worker text, p_jobs uuid[], p_fences bigint[],
                                               p_confirmed timestamptz, p_counters jsonb)
 RETURNS TABLE (job_id uuid, fence bigint, status text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
-    UPDATE workers SET heartbeat_at = now(), confirmed_at = coalesce(p_confirmed, now()), counters = p_counters,
+    UPDATE workers SET heartbeat_at = now(), confirmed_at = least(p_confirmed, heartbeat_at), counters = p_counters,
                        missing_since = NULL, stopped_at = NULL
     WHERE id = p_worker;
     RETURN QUERY

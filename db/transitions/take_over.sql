@@ -1,5 +1,7 @@
 -- A message met its job running under a holder that is dead (its lock is free) or stale. The same token
 -- goes on under a new fence; the crash counts unless the attempt ran isolated, where only its own death does.
+-- A worker that finds itself named as the holder of a job it does not run (the answer to its own take-over was lost)
+-- takes it over from itself, at no cost.
 CREATE OR REPLACE FUNCTION pipeline_take_over(p_worker text, p_id uuid, p_send bigint, p_holder text, p_fence bigint,
                                               p_delivery bigint)
 RETURNS text LANGUAGE plpgsql AS $$
@@ -12,8 +14,8 @@ BEGIN
     WHERE id = p_id AND status = 'running' AND send = p_send AND locked_by = p_holder AND fence = p_fence FOR UPDATE;
     IF NOT FOUND THEN RETURN 'changed'; END IF;
     SELECT * INTO v_phase FROM phases WHERE workflow = v_job.workflow AND phase = v_job.phase;
-    IF pipeline_alive(p_holder) AND v_job.heartbeat_at > now() - v_phase.stale_after THEN RETURN 'held'; END IF;
-    v_crashes := v_job.crashes + CASE WHEN v_job.isolated THEN 0 ELSE 1 END;
+    IF p_holder <> p_worker AND pipeline_alive(p_holder) AND v_job.heartbeat_at > now() - v_phase.stale_after THEN RETURN 'held'; END IF;
+    v_crashes := v_job.crashes + CASE WHEN v_job.isolated OR p_holder = p_worker THEN 0 ELSE 1 END;
     IF v_crashes >= v_phase.max_crashes THEN
         PERFORM pipeline_note(v_job, 'poisoned', format('worker %s died while it ran this job', p_holder));
         PERFORM pipeline_end_failed(v_job, v_crashes, v_job.attempts,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event, Lock
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -64,6 +65,16 @@ class Outbound(Side):
         """When the oldest message that RabbitMQ has not confirmed was marked as sent."""
         with self._lock:
             return min((message.sent_at for message, _ in self._pending.values()), default=None)
+
+    def drain(self, timeout: float) -> bool:
+        """Wait until everything handed in is confirmed. False if it was not in time."""
+        handed_in = Event()
+        self._link.call(handed_in.set)
+        deadline = monotonic() + timeout
+        handed_in.wait(timeout)
+        while self._pending and monotonic() < deadline:
+            sleep(0.02)
+        return handed_in.is_set() and not self._pending
 
     def on_ready(self, channel: Channel) -> None:
         self._tag = 0

@@ -53,18 +53,19 @@ def claim_phase(worker: WorkerProcess, spec: PhaseSpec, token: Token, delivery: 
 
 def _meet(worker: WorkerProcess, token: Token, holder: str, fence: int, delivery: Delivery) -> str:
     """The job runs elsewhere. A living holder keeps it; a dead one loses it to us, under a new fence."""
-    if holder == worker.id:
-        return "held"
-    free = _lock_is_free(holder)
-    if free:
+    free = holder != worker.id and _lock_is_free(holder)
+    ours = holder == worker.id and not worker.runs(token.job_id)
+    if free or ours:
         sleep(SECOND_LOOK)
-        free = _lock_is_free(holder)
-    with database.engine().begin() as connection:
-        values = {"worker": worker.id, "id": token.job_id, "send": token.send, "holder": holder, "fence": fence,
-                  "delivery": delivery.id}  # fmt: skip
-        verdict: str = connection.execute(TAKE_OVER, values).scalar_one()
-        if free:
-            connection.execute(TELL_RELAY)
+        free, ours = free and _lock_is_free(holder), ours and not worker.runs(token.job_id)
+    if holder == worker.id and not ours:
+        return "held"
+    values = {"worker": worker.id, "id": token.job_id, "send": token.send, "holder": holder, "fence": fence,
+              "delivery": delivery.id}  # fmt: skip
+    # A take-over whose answer is lost must be asked for again by us: to all others we would look like its holder.
+    verdict: str = database.insist(lambda connection: connection.execute(TAKE_OVER, values).scalar_one())
+    if free:
+        database.insist(lambda connection: connection.execute(TELL_RELAY))
     if verdict == "claimed":
         count("taken_over")
         worker.log.warning("took over from a dead worker", job=str(token.job_id), holder=holder)

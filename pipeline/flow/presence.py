@@ -52,6 +52,7 @@ class Presence:
         self._lock = threading.Lock()
         self._waiter = Waiter()
         self._stopping = False
+        self._clean = False
         self._connection: psycopg.Connection[TupleRow] | None = None
         self._thread = vital_thread("pipeline-presence", self._run)
 
@@ -65,8 +66,9 @@ class Presence:
         self._take_lock()
         self._thread.start()
 
-    def stop(self) -> None:
-        """Leave in order: nothing of this worker needs to be recovered."""
+    def stop(self, *, clean: bool) -> None:
+        """Leave in order. ``clean``: nothing of this worker needs to be recovered; otherwise it counts as dead."""
+        self._clean = clean
         self._stopping = True
         self._waiter.wake()
         self._thread.join(5)
@@ -143,7 +145,8 @@ class Presence:
         try:
             if self._connection is not None:
                 self._heartbeat()
-                self._connection.execute("UPDATE workers SET stopped_at = now() WHERE no = %s", (self.worker_no,))
+                if self._clean:
+                    self._connection.execute("UPDATE workers SET stopped_at = now() WHERE no = %s", (self.worker_no,))
                 self._connection.close()
         except psycopg.Error:
             log.warning("could not sign off; the health check will notice")

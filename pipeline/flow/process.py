@@ -68,6 +68,10 @@ class WorkerProcess:
     def take(self, delivery: Delivery) -> None:
         self._local.delivery = delivery
 
+    def runs(self, job_id: UUID) -> bool:
+        """Whether a thread of this process works on the job."""
+        return any(claim.job_id == job_id for claim in self.presence.held())
+
     def job(self, claim: Claim) -> Job:
         """The job as the phase function sees it."""
         return Job(
@@ -87,7 +91,7 @@ class WorkerProcess:
         """Commit what is left, then sign off."""
         self.committer.flush(30)
         self.committer.stop()
-        self.presence.stop()
+        self.presence.stop(clean=self.outbound.drain(5))
 
     def unsend(self, messages: list[Outgoing], reason: str) -> None:
         """What RabbitMQ did not confirm is sent again by the relay, under a new number."""
@@ -95,8 +99,7 @@ class WorkerProcess:
             return
         count("unconfirmed", len(messages))
         values = {"jobs": [m.job_id for m in messages], "sends": [m.send for m in messages], "reason": reason}
-        with database.engine().begin() as connection:
-            connection.execute(UNSEND, values)
+        database.insist(lambda connection: connection.execute(UNSEND, values))
 
     def _committed(self, batch: list[tuple[Completion, Completed]]) -> None:
         outgoing: list[Outgoing] = []
@@ -114,15 +117,15 @@ class WorkerProcess:
             if completed.sent_at is not None:
                 outgoing.append(next_message(completion.claim, completed))
         if unpublished:
-            threading.Thread(target=self._send_again, args=(unpublished,), daemon=True).start()
+            threading.Thread(target=self.send_again, args=(unpublished,), daemon=True).start()
         if outgoing:
             self.outbound.publish(outgoing, self._published)
         self.inbound.ack(completion.claim.delivery for completion, _ in batch)
 
-    def _send_again(self, jobs: list[UUID]) -> None:
+    def send_again(self, jobs: list[UUID]) -> None:
         """Their hand-over committed, but the answer was lost with the connection, and so was our turn to publish."""
-        with database.engine().begin() as connection:
-            connection.execute(UNSEND_OURS, {"jobs": jobs, "worker": self.no})
+        values = {"jobs": jobs, "worker": self.no}
+        database.insist(lambda connection: connection.execute(UNSEND_OURS, values))
 
     def _published(self, failed: list[Outgoing]) -> None:
         # Runs in the AMQP thread, which must not wait for PostgreSQL.

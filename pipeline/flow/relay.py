@@ -130,7 +130,7 @@ class Relay:
         self._outbound.publish(messages, done)
         while not confirmed.wait(1.0):
             if self._stopping:
-                return []
+                return messages  # unknown, so that they are sent again; a copy is void
         return result
 
     def _meet_broker(self, connection: psycopg.Connection[TupleRow]) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime
-from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import orjson
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from pipeline import settings
 from pipeline.flow import database
 from pipeline.flow.claim import Claim, Interrupted
 from pipeline.flow.committer import Completed, Completion
+from pipeline.flow.database import insist
 from pipeline.observe.counters import count
 from pipeline.rules.errors import (
     Cancelled,
@@ -67,7 +67,7 @@ def complete_with_write(
                 raise StaleClaim(f"job {claim.job_id}: fence {claim.fence} is no longer held; its result was discarded")
             return completed
     except DBAPIError as error:
-        if database_is_away(error) and _insist(lambda c: c.execute(OUTCOME, _key(claim)).scalar_one()) == "succeeded":
+        if database_is_away(error) and insist(lambda c: c.execute(OUTCOME, _key(claim)).scalar_one()) == "succeeded":
             return Completed("repeated", None, None, None, None, None)
         raise
 
@@ -93,8 +93,11 @@ def settle_error(worker: WorkerProcess, claim: Claim, error: BaseException) -> s
         worker.log.warning("result discarded", job=str(claim.job_id), fence=claim.fence, reason=str(error))
         return "lost"
     statement = text(f"SELECT {function}")
-    verdict: str = _insist(lambda connection: connection.execute(statement, {**_key(claim), **values}).scalar_one())
+    verdict: str = insist(lambda connection: connection.execute(statement, {**_key(claim), **values}).scalar_one())
     count(f"{claim.spec.queue}.{verdict}")
+    if verdict == "succeeded":
+        # It had committed after all, and only the answer was lost, so that nobody published its hand-over.
+        worker.send_again([claim.job_id])
     worker.log.warning("attempt ended", job=str(claim.job_id), phase=claim.spec.queue, fence=claim.fence,
                        verdict=verdict, error=describe(error))  # fmt: skip
     return verdict
@@ -110,7 +113,7 @@ def _transition(claim: Claim, error: BaseException) -> tuple[str | None, dict[st
     match classify(error, datetime.now(UTC)):
         case Park(seconds, reason):
             if claim.spec.shared_limit and reason in ("retry_after", "rate_limit"):
-                _insist(lambda connection: connection.execute(PAUSE, {"queue": claim.spec.queue, "seconds": seconds}))
+                insist(lambda connection: connection.execute(PAUSE, {"queue": claim.spec.queue, "seconds": seconds}))
             return _park("parked", reason, seconds, describe(error))
         case GiveUp():
             return "pipeline_fail(:id, :fence, :error)", {"error": describe(error)}
@@ -152,15 +155,3 @@ def describe(error: BaseException) -> str:
 
 def _key(claim: Claim) -> dict[str, Any]:
     return {"id": claim.job_id, "fence": claim.fence}
-
-
-def _insist(work: Callable[[Connection], Any]) -> Any:
-    """Run a fenced, repeatable statement until PostgreSQL answers: an error must not be acknowledged unrecorded."""
-    delay = 0.1
-    while True:
-        try:
-            with database.engine().begin() as connection:
-                return work(connection)
-        except OperationalError:
-            sleep(delay)
-            delay = min(delay * 2, 5.0)

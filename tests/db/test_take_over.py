@@ -70,11 +70,11 @@ def test_the_third_dead_worker_makes_a_poison_pill(database: Db) -> None:
     hold = steps.held(database)
     for fence in (1, 2):
         database.execute("UPDATE jobs SET isolated = false")
-        assert steps.take_over(database, Hold(hold.job, fence), worker="w1") == "claimed"
-    assert steps.take_over(database, Hold(hold.job, 3), worker="w1") == "claimed"
+        assert steps.take_over(database, Hold(hold.job, fence, f"w{fence}"), worker=f"w{fence + 1}") == "claimed"
+    assert steps.take_over(database, Hold(hold.job, 3, "w3"), worker="w4") == "claimed"
     assert steps.job(database, hold.job)["crashes"] == 2
     database.execute("UPDATE jobs SET isolated = false")
-    assert steps.take_over(database, Hold(hold.job, 4)) == "poisoned"
+    assert steps.take_over(database, Hold(hold.job, 4, "w4"), worker="w5") == "poisoned"
     row = steps.job(database, hold.job)
     assert (row["status"], row["crashes"], row["locked_by"]) == ("failed", 3, None)
     assert row["error_message"].startswith("poison pill: 3 workers died")
@@ -85,3 +85,13 @@ def test_a_processor_moves_with_the_takeover(database: Db) -> None:
     hold = steps.held(database, "pooled")
     steps.take_over(database, hold)
     assert steps.job(database, hold.job)["slot"] == 1
+
+
+def test_a_worker_takes_over_from_itself_at_no_cost(database: Db) -> None:
+    """The answer to its own take-over was lost: it is named as the holder, alive, and no thread of it runs the job."""
+    steps.sign_on(database, "w1")
+    hold = steps.held(database)
+    assert steps.take_over(database, hold, worker="w2") == "held"
+    assert steps.take_over(database, hold, worker="w1") == "claimed"
+    row = steps.job(database, hold.job)
+    assert (row["crashes"], row["fence"]) == (0, hold.fence + 1)

@@ -36,7 +36,7 @@ def page() -> FileResponse:
 
 
 for view in VIEWS:
-    router.get(view, response_class=FileResponse)(page)
+    router.api_route(view, methods=["GET", "HEAD"], response_class=FileResponse)(page)
 
 
 def mount(app: FastAPI) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Connection, Engine
 
-from actors.match.config import MatchSettings
+from actors.match.config import MatchSettings, worker_settings
 from db.engine import engine as open_engine
 from pipeline.sandbox import Sandbox, running_sandbox
 from pipeline.services import Servers
@@ -25,6 +25,7 @@ def sandbox(shared_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Sandbox
     for name in ("URL", "TOKEN", "RATE", "BURST"):
         monkeypatch.delenv(f"WIKIDATA_{name}", raising=False)
     monkeypatch.setenv("PIPELINE_SANDBOX_URL", shared_sandbox.url)
+    worker_settings.cache_clear()
     return shared_sandbox
 
 

@@ -12,7 +12,7 @@ from pipeline import settings
 from pipeline.flow import database
 from pipeline.sandbox import Sandbox, running_sandbox
 from pipeline.services import Servers
-from tests.actors.scrape.stall import Stall
+from tests.actors.scrape.stall import Bench, Stall
 from tests.place import Place
 
 
@@ -60,3 +60,8 @@ def quiet(
     here.close()
     settings.get.cache_clear()
     servers.postgres.drop_database(name)
+
+
+@pytest.fixture
+def bench(quiet: Stall) -> Bench:
+    return Bench(quiet)

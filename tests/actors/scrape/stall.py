@@ -9,8 +9,10 @@ from uuid import UUID
 from sqlalchemy import text
 
 from actors.scrape.collect import collect
+from actors.scrape.price_collection import price_collection
 from pipeline.flow import database
 from pipeline.flow.job import Job
+from pipeline.rules.errors import Permanent, Transient, Wait
 from pipeline.sandbox import Sandbox
 from tests.place import Place
 
@@ -65,3 +67,39 @@ class Stall:
 def _read(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     with database.engine().connect() as connection:
         return connection.execute(text(statement), dict(parameters)).mappings().all()  # type: ignore[return-value]  # rows are mappings
+
+
+class Bench:
+    """One sick source and as many jobs for it as a test needs."""
+
+    def __init__(self, stall: Stall, jobs: int = 12) -> None:
+        self.stall = stall
+        self.intake = stall.intake()
+        stall.source("coins")
+        self.jobs = stall.collect(self.intake, ["coins"] * jobs)
+
+    def run(self, number: int) -> str:
+        """Run a job's phase; what became of it."""
+        try:
+            price_collection(self.stall.job(self.jobs[number], self.intake, "coins"))
+        except (Wait, Transient, Permanent) as error:
+            return type(error).__name__.lower()
+        return "done"
+
+    def open(self) -> None:
+        self.stall.sandbox.add_fault(match="/market/coins", status=500, times=5)
+        assert [self.run(number) for number in range(5)] == ["transient"] * 4 + ["wait"]
+
+    def let_the_pause_pass(self) -> None:
+        for table, name in (("sources", "id = 'coins'"), ("lanes", "name = 'source:coins'")):
+            self.stall.place.db.execute(f"UPDATE {table} SET paused_until = now() - interval '1 second' WHERE {name}")
+
+    @property
+    def row(self) -> dict[str, object]:
+        return self.stall.breaker("coins")
+
+    @property
+    def lane_is_paused(self) -> bool:
+        return bool(
+            self.stall.place.count("SELECT count(*) FROM lanes WHERE name = 'source:coins' AND paused_until > now()")
+        )

@@ -25,7 +25,7 @@ export function chart({ title, note, times, series, show, top = 1 }) {
         series.map((one, n) => [
           n === 0 && s("path", { class: `area ${one.kind}`, d: `M0,${HIGH}${steps(one.values)}L${WIDE},${HIGH}Z` }),
           s("path", { class: `line ${one.kind}`, d: `M${steps(one.values).slice(1)}` }),
-        ]), s("line", { class: "mark", y1: 0, y2: HIGH, x1: -9, x2: -9 }))),
+        ]), s("line", { class: "mark off", y1: 0, y2: HIGH, x1: 0, x2: 0 }))),
     h("div", { class: "times", "aria-hidden": "true" }, [0, 1, 2, 3].map((n) =>
       h("span", null, n === 3 ? "now" : write(times[Math.round((last * n) / 3)])))),
     note && h("p", { class: "hint" }, note));
@@ -58,9 +58,9 @@ export function chart({ title, note, times, series, show, top = 1 }) {
   function mark(i, plot) {
     held = i !== null;
     const place = plot.closest(".chart");
-    const at = i === null ? -9 : x(i);
-    place.querySelector(".mark").setAttribute("x1", at);
-    place.querySelector(".mark").setAttribute("x2", at);
+    const line = place.querySelector(".mark");
+    line.classList.toggle("off", i === null);
+    for (const end of ["x1", "x2"]) line.setAttribute(end, x(i ?? 0));
     place.querySelector(".readout").replaceWith(readout(i ?? last));
   }
 }

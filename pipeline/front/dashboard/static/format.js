@@ -38,13 +38,17 @@ export function duration(seconds) {
   return part ? `${whole} ${name} ${part} ${restName}` : `${whole} ${name}`;
 }
 
-/** "3 min ago", "in 20 s"; whole seconds, so that it does not flicker. */
+/** One unit, whole: it changes seldom. */
+export function about(seconds) {
+  const [size, name] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([size]) => seconds >= size) ?? [1, "s"];
+  return `${Math.floor(seconds / size)} ${name}`;
+}
+
+/** "3 min ago", "in 20 s". */
 export function ago(iso) {
-  if (!iso) return "–";
-  const seconds = Math.round((now() - Date.parse(iso)) / 1000);
+  const seconds = (now() - Date.parse(iso)) / 1000;
   if (Math.abs(seconds) < 1) return "now";
-  const long = duration(Math.abs(seconds)).replace(/\.\d/, "");
-  return seconds > 0 ? `${long} ago` : `in ${long}`;
+  return seconds > 0 ? `${about(seconds)} ago` : `in ${about(-seconds)}`;
 }
 
 export const seconds = (from, until) => ((until ? Date.parse(until) : now()) - Date.parse(from)) / 1000;

@@ -10,6 +10,8 @@ import { openSubmit } from "/static/views/submit.js";
 const VIEWS = [["/", "Overview"], ["/jobs", "Jobs"], ["/dead", "Dead letters"], ["/workers", "Workers"],
   ["/sources", "Sources"], ["/batches", "Batches"], ["/projects", "Projects"]];
 
+let shown = null;
+
 export function drawHeader(session) {
   const here = location.pathname;
   const isHere = (href) => (href === "/" ? here === "/" : here === href || here.startsWith(`${href}/`));
@@ -20,6 +22,9 @@ export function drawHeader(session) {
     session && h("div", { class: "tools" }, state(),
       session.role === "operator" ? button("Submit job", openSubmit, "primary small") : h("span", { class: "role" }, "read only"),
       !session.open && button("Sign out", signOut, "small"))));
+  // On a phone the bar scrolls sideways.
+  if (here !== shown) document.querySelector(".bar nav a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  shown = here;
 }
 
 function dead() {

@@ -9,15 +9,15 @@ export function series(rows, hours, stats) {
   const step = hours > 6 ? 15 * MINUTE : MINUTE;
   const lastPhases = new Set(new Map(stats.phases.map((phase) => [phase.workflow, phase.queue])).values());
   const end = Math.floor(now() / step) * step;
-  const length = Math.round((hours * 60 * MINUTE) / step);
+  const length = Math.round((hours * 60 * MINUTE) / step) - 1;
   const times = Array.from({ length: length + 1 }, (_, i) => end - (length - i) * step);
   const sums = times.map(() => ({ waiting: 0, running: 0, succeeded: 0, errors: 0, ended: 0, failed: 0 }));
   for (const row of rows) {
     const sum = sums[Math.round((Date.parse(row.at) - times[0]) / step)];
     if (sum) add(sum, row, lastPhases.has(row.queue));
   }
-  standNow(sums[length], stats);
   const perMinute = step / MINUTE;
+  standNow(sums[length], stats, perMinute * 60);
   const pick = (value) => sums.map(value);
   return {
     times, step, waiting: pick((sum) => sum.waiting), running: pick((sum) => sum.running),
@@ -38,13 +38,13 @@ function add(sum, row, isLast) {
 }
 
 /** The step that is not over yet: what stands is known, what ended is told by the last minute's rates. */
-function standNow(sum, stats) {
+function standNow(sum, stats, seconds) {
   Object.assign(sum, { waiting: 0, running: 0, succeeded: 0, errors: 0 });
   for (const phase of stats.phases) {
     sum.waiting += waitingOf(phase) + phase.queued;
     sum.running += phase.running;
-    sum.succeeded += phase.succeeded_per_second * 60;
-    sum.errors += (phase.ended_per_second - phase.succeeded_per_second) * 60;
+    sum.succeeded += phase.succeeded_per_second * seconds;
+    sum.errors += (phase.ended_per_second - phase.succeeded_per_second) * seconds;
   }
 }
 

@@ -29,5 +29,5 @@ const COLUMNS = [
   { name: "Failed", number: true, cell: (batch) => (batch.failed ? h("span", { class: "bad" }, count(batch.failed)) : h("span", { class: "zero" }, "0")) },
   { name: "Then", cell: (batch) => (batch.callback_job ? h("span", null, `${batch.callback_workflow} `, jobLink(batch.callback_job)) : batch.callback_workflow ?? h("span", { class: "soft" }, "nothing")) },
   { name: "Created", cell: (batch) => when(batch.created_at) },
-  { name: "Took", number: true, cell: (batch) => (batch.completed_at ? duration(seconds(batch.created_at, batch.completed_at)) : duration(Math.floor(seconds(batch.created_at)))) },
+  { name: "Time", number: true, cell: (batch) => (batch.completed_at ? duration(seconds(batch.created_at, batch.completed_at)) : duration(Math.floor(seconds(batch.created_at)))) },
 ];

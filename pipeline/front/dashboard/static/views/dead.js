@@ -49,6 +49,7 @@ function card(group, context) {
     title(group, [h("b", null, capped(group.jobs)), group.jobs === 1 ? " job" : " jobs"]),
     h("div", { class: "over-time" }, bars(byHour(group.over_time), `Failures an hour over ${HOURS} hours: ${overTime(group)}`),
       h("span", { class: "hint" }, overTime(group))),
+    group.samples[0]?.error && h("p", { class: "line mono" }, group.samples[0].error.split("\n", 1)[0].slice(0, 300)),
     h("details", { class: "samples" }, h("summary", null, `Samples (${group.samples.length})`), group.samples.map((sample) => sampleOf(sample, context, group))),
     canary && canaryLine(canary, group, context),
     h("div", { class: "buttons" }, h("a", { href: address({ group: group.group }), class: "button" }, "All jobs"), context.mayAct && [
@@ -121,7 +122,7 @@ function groupJobs({ items, next }, { query }) {
   const columns = [
     { name: "Job", cell: (job) => jobLink(job.id) },
     { name: "Failed", cell: (job) => when(job.completed_at) },
-    { name: "Tries", number: true, cell: (job) => `${job.attempts}/${job.max_attempts}` },
+    { name: "Errors", number: true, cell: (job) => `${job.attempts}/${job.max_attempts}` },
     { name: "Crashes", number: true, cell: (job) => job.crashes },
     { name: "Error", wide: true, cell: (job) => cut(job.error_message, 160) },
   ];

@@ -35,7 +35,7 @@ export const job = {
 function facts(job) {
   const fact = (name, ...value) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value));
   return h("dl", { class: "facts" },
-    fact("Phase", job.phase), fact("Tries", `${job.attempts} of ${job.max_attempts}`), job.crashes > 0 && fact("Crashes", job.crashes),
+    fact("Phase", job.phase), fact("Errors", `${job.attempts} of ${job.max_attempts}`), job.crashes > 0 && fact("Crashes", job.crashes),
     fact("Created", when(job.created_at)),
     job.completed_at ? fact("Took", duration(seconds(job.created_at, job.completed_at))) : fact("Age", duration(Math.floor(seconds(job.created_at)))),
     job.completed_at && fact("Ended", when(job.completed_at)),

@@ -52,10 +52,10 @@ const COLUMNS = [
   { name: "State", cell: (job) => pill(job.status) },
   { name: "Job", cell: (job) => jobLink(job.id) },
   { name: "Phase", cell: (job) => h("span", { class: "phase" }, h("span", { class: "soft" }, `${job.workflow} › `), job.phase) },
-  { name: "Tries", number: true, cell: (job) => `${job.attempts}/${job.max_attempts}` },
+  { name: "Errors", number: true, cell: (job) => `${job.attempts}/${job.max_attempts}` },
   { name: "Created", cell: (job) => when(job.created_at) },
   { name: "Age", number: true, cell: (job) => duration(Math.max(0, seconds(job.created_at, job.completed_at))) },
-  { name: "What", wide: true, cell: what },
+  { name: "Details", wide: true, cell: what },
 ];
 
 function what(job) {

@@ -8,7 +8,7 @@ import { series, waitingOf } from "/static/history.js";
 import { heading, pill, section, table, when } from "/static/parts.js";
 
 const RANGES = [["1", "1 h"], ["3", "3 h"], ["24", "24 h"], ["168", "7 days"]];
-const SLOTS = 40;
+const SLOTS = 20;
 
 export const overview = {
   title: () => "Overview",
@@ -41,8 +41,8 @@ function tiles(stats) {
     tile("Waiting", capped(total(waitingOf)), "not sent yet", "/jobs?status=pending"),
     tile("Queued", capped(total((phase) => phase.queued)), "in RabbitMQ", "/jobs?status=pending"),
     tile("Running", capped(total((phase) => phase.running)), "now", "/jobs?status=running"),
-    tile("Throughput", `${rate(ended)}/s`, "attempts, last minute"),
-    tile("Error rate", percent(Math.max(0, wrong)), "of attempts, last minute", null, wrong > 0.05 && "bad"),
+    tile("Throughput", `${rate(ended)}/s`, "in the last minute"),
+    tile("Error rate", percent(Math.max(0, wrong)), "in the last minute", null, wrong > 0.05 && "bad"),
     tile("Dead letters", capped(failed), failed ? "need a decision" : "none", "/dead", failed > 0 && "bad"),
     tile("Workers", count(alive), missing ? `alive, ${missing} missing` : "alive", "/workers", (missing > 0 || !alive) && "bad"),
     tile("Relay lag", duration(stats.relay_lag_seconds), "behind what is due", null, stats.relay_lag_seconds > 10 && "bad"));
@@ -100,6 +100,8 @@ function pool({ pool, busy, error, running }) {
   const idle = Math.max(0, pool - busy);
   const words = [working && `${working} busy`, error && `${error} in error`, idle && `${idle} idle`].filter(Boolean).join(", ");
   const state = (n) => (n < error ? "error" : n < busy ? "busy" : "idle");
-  return h("span", { class: "pool" }, h("span", { class: "slots", "aria-hidden": "true" },
-    Array.from({ length: Math.min(pool, SLOTS) }, (_, n) => h("i", { class: state(n) }))), h("span", { class: "words" }, words));
+  const part = (n) => ({ width: `${(n / pool) * 100}%` });
+  const drawn = pool <= SLOTS ? Array.from({ length: pool }, (_, n) => h("i", { class: state(n) }))
+    : h("span", { class: "many" }, h("i", { class: "error", style: part(error) }), h("i", { class: "busy", style: part(working) }));
+  return h("span", { class: "pool" }, h("span", { class: "slots", "aria-hidden": "true" }, drawn), h("span", { class: "words" }, words));
 }

@@ -16,7 +16,7 @@ export const sources = {
   load: async () => get("/v1/sources"),
   render(rows, context) {
     const columns = context.mayAct ? [...COLUMNS, { name: "Action", cell: (source) => action(source, context) }] : COLUMNS;
-    return [heading("Sources", { count: `${rows.filter((source) => source.state === "closed").length} of ${rows.length} open for jobs` }),
+    return [heading("Sources", { count: `${rows.filter((source) => source.state === "closed").length} of ${rows.length} take jobs` }),
       table({ label: "Sources", columns, rows, key: (source) => source.id, empty: "No source is set up. The scrape workflow brings them: see docs/scraping.md." })];
   },
 };
@@ -35,7 +35,7 @@ const COLUMNS = [
 function until(source) {
   if (!source.paused_until || !HELD.has(source.state)) return null;
   const endless = Date.parse(source.paused_until) - Date.now() > LONG;
-  return h("span", { class: "why" }, endless ? "until resumed" : ["until ", when(source.paused_until)]);
+  return h("span", { class: "why" }, endless ? "until resumed" : ["resumes ", when(source.paused_until)]);
 }
 
 function action(source, context) {

@@ -2,7 +2,7 @@
 
 import { get } from "/static/api.js";
 import { h } from "/static/dom.js";
-import { duration } from "/static/format.js";
+import { about } from "/static/format.js";
 import { heading, pill, table, when } from "/static/parts.js";
 
 export const workers = {
@@ -21,7 +21,7 @@ const COLUMNS = [
   { name: "Worker", cell: (worker) => h("span", { class: "mono", title: worker.id }, worker.id) },
   { name: "Pid", number: true, cell: (worker) => worker.pid },
   { name: "Threads busy", number: true, cell: (worker) => `${worker.running}/${worker.threads}` },
-  { name: "Heartbeat", number: true, cell: (worker) => (worker.state === "stopped" ? when(worker.heartbeat_at) : `${duration(Math.floor(worker.age))} ago`) },
+  { name: "Heartbeat", number: true, cell: (worker) => (worker.state === "stopped" ? when(worker.heartbeat_at) : `${about(worker.age)} ago`) },
   { name: "Started", cell: (worker) => when(worker.started_at) },
   { name: "Queues", wide: true, cell: queues },
 ];

@@ -1,0 +1,143 @@
+"""Hostile data does no harm, everybody can use it, and nothing comes from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from uuid import UUID
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from pipeline.flow.submit import open_batch, seal_batch, submit, submit_many
+from pipeline.front.dashboard.routes import FOLDER, VIEWS
+from tests.front.api.conftest import Serve
+from tests.front.dashboard.conftest import OpenPage
+from tests.place import Place
+
+SCRIPT = "<script>window.harmed = 1</script><img src=x onerror='window.harmed = 1'>"
+PHONE = 390
+
+
+def furnish(place: Place) -> tuple[UUID, int]:
+    """Something in every view: a failed job, a source, a batch, a project, a worker."""
+    batch = open_batch(None)
+    jobs = submit_many(None, "single", [{"n": n} for n in range(3)], batch=batch)
+    seal_batch(None, batch)
+    submit(None, "pooled")
+    place.rows("SELECT pipeline_undeliverable(%s, 1, 'ValueError: no price (parse.py:12)')", jobs[0])
+    place.rows("INSERT INTO workers (id, host, pid, threads, queues) VALUES ('w', 'h', 1, 8, '{a,b,c,d}') RETURNING no")
+    place.rows("INSERT INTO sources (name, adapter, base_url, rate_limit_per_minute, last_error, last_failure_at)"
+               " VALUES ('coins', 'items-api', 'http://127.0.0.1:9/', 30, 'it was away', now()) RETURNING id")  # fmt: skip
+    place.rows("SELECT pipeline_roll_up()")
+    project = place.row("INSERT INTO projects (name) VALUES ('coins of Rome') RETURNING id")
+    assert project is not None
+    return jobs[0], project["id"]
+
+
+def overflow(page: Page) -> int:
+    """Pixels by which the page is wider than its window."""
+    return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+
+def findings(page: Page, where: str) -> list[str]:
+    """What axe-core calls serious or critical."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{where}: {one['id']}: {one['help']} {[node['html'][:160] for node in one['nodes'][:3]]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_view_has_a_serious_accessibility_issue(place: Place, serve: Serve, open_page: OpenPage, scheme: str) -> None:
+    """Every view with something in it, a dialog, and the views of a phone."""
+    job, project = furnish(place)
+    paths = [view.format(job_id=job, project_id=project) for view in VIEWS]
+    base = serve()
+    page = open_page(base, scheme=scheme)
+    found: list[str] = []
+    for path in paths:
+        page.goto(f"{base}{path}")
+        expect(page.locator("main h1")).to_be_visible()
+        found += findings(page, path)
+    page.get_by_role("button", name="Submit job").click()
+    found += findings(page, "the form")
+    narrow = open_page(f"{base}/jobs", scheme=scheme, width=PHONE)
+    expect(narrow.locator("main tbody tr").first).to_be_visible()
+    assert found + findings(narrow, "/jobs on a phone") == []
+
+
+def test_hostile_payloads_and_huge_errors_do_no_harm(place: Place, serve: Serve, open_page: OpenPage) -> None:
+    """They are text, cut short, with the rest on demand; the page keeps its width, also on a phone."""
+    [job] = submit_many(None, "single", [{SCRIPT: SCRIPT, "long": "W" * 20_000}])
+    place.rows("SELECT pipeline_undeliverable(%s, 1, %s)", job, SCRIPT + "E" * 1_000_000)
+    base = serve()
+    for width in (1280, PHONE):
+        page = open_page(f"{base}/jobs/{job}", width=width)
+        error = page.get_by_role("region", name="Error")
+        expect(error).to_contain_text("<script>window.harmed")
+        expect(error.locator(".whole")).to_be_hidden()
+        error.get_by_text("Show more").click()
+        expect(error.locator(".whole")).to_be_visible()
+        expect(page.get_by_role("region", name="Payload")).to_contain_text("onerror=")
+        assert len(page.content()) < 100_000
+        for path in (None, "/jobs", "/dead"):
+            if path:
+                page.goto(base + path)
+                expect(page.locator("main")).to_contain_text("<script>window.harmed")
+            assert overflow(page) <= 0, (path, width)
+            assert page.evaluate("[window.harmed, document.querySelectorAll('main img, main script').length]") == [None, 0]
+
+
+def test_an_opened_text_stays_open_while_the_page_brings_itself_up_to_date(
+    place: Place, serve: Serve, open_page: OpenPage
+) -> None:
+    """What the reader opened, and what they typed, is theirs."""
+    [job] = submit_many(None, "single", [{}])
+    place.rows("SELECT pipeline_undeliverable(%s, 1, %s)", job, "E" * 2000)
+    page = open_page(f"{serve()}/jobs/{job}")
+    page.get_by_role("region", name="Error").get_by_text("Show more").click()
+    place.rows("SELECT pipeline_discard(%s, 'seen')", job)
+    expect(page.locator("main h1 .pill")).to_have_text("cancelled")
+    expect(page.get_by_role("region", name="Error").locator(".whole")).to_be_visible()
+
+
+def test_every_view_fits_a_phone(place: Place, serve: Serve, open_page: OpenPage) -> None:
+    """Nothing has to be scrolled sideways but the bar of links."""
+    job, project = furnish(place)
+    base = serve()
+    page = open_page(base, width=PHONE)
+    for view in VIEWS:
+        page.goto(base + view.format(job_id=job, project_id=project))
+        expect(page.locator("main h1")).to_be_visible()
+        assert overflow(page) <= 0, view
+
+
+def test_the_policy_allows_this_servers_files_only(serve: Serve) -> None:
+    """For every view and file; what is no view or file is a problem in JSON."""
+    with httpx.Client(base_url=serve()) as api:
+        for path in ("/", "/jobs/x", "/static/main.js", "/static/style/base.css"):
+            answer = api.get(path)
+            policy = answer.headers["content-security-policy"]
+            assert (answer.status_code, "default-src 'none'" in policy, "unsafe" in policy) == (200, True, False), path
+            assert "require-trusted-types-for 'script'" in policy and "script-src 'self';" in policy
+        for path in ("/static/../routes.py", "/static/%2e%2e/routes.py", "/static/", "/nothing"):
+            assert api.get(path).status_code == 404, path
+
+
+@pytest.mark.parametrize("file", sorted(FOLDER.rglob("*.*")), ids=lambda file: file.name)
+def test_files_are_small_and_bring_nothing_from_elsewhere(file: object) -> None:
+    """No markup from data, no inline script or style, no other address than this server's."""
+    from pathlib import Path
+
+    text = Path(str(file)).read_text()
+    assert len(text.splitlines()) <= 250
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text)
+    assert not re.search(r" style=| on\w+=\"|<script>|<style", text)
+    assert [found for found in re.findall(r"https?://[^\s\"'`<)]+", text) if found not in PLAIN] == []
+
+
+PLAIN = {"http://www.w3.org/2000/svg", "https://example.org"}
