@@ -22,6 +22,7 @@ from actors.match.decide import Decision, ProjectSettings, decide
 from actors.match.entity_match import candidates
 from actors.match.records import read_record
 from actors.match.score import rank
+from actors.match.store import Task
 from bench.run import ROOT, _cli, _one, _until, database, workers
 from pipeline import services
 from pipeline.flow.job import Job
@@ -67,8 +68,8 @@ def quality() -> dict[str, Any]:
 
 def judge(record: Labelled) -> Decision:
     """The phase's own search, scores and decision; only its database is left out."""
-    read = read_record(record.name, record.data)
-    return decide(rank(read, candidates(Job(body={}), read, SETTINGS)), SETTINGS)
+    task = Task(1, read_record(record.name, record.data), SETTINGS)
+    return decide(rank(task.record, candidates(Job(body={}), task)), SETTINGS)
 
 
 def _by_kind(findable: list[Labelled], right: list[Labelled]) -> dict[str, str]:

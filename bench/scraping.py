@@ -20,7 +20,7 @@ from pipeline.sandbox import Sandbox, running_sandbox
 INTAKES, SOURCES, SICK, ROUNDS = 100, 10, 3, 5
 NAMES = [f"market-{n}" for n in range(SOURCES)]
 ILL, WELL = NAMES[:SICK], NAMES[SICK:]
-BREAKER_SECONDS = 3
+BREAKER_SECONDS = 10
 SETTINGS = {
     "CACHE_ENABLED": "false", "SCRAPE_BREAKER_SECONDS": str(BREAKER_SECONDS), "SCRAPE_PROBE_SECONDS": "5",
     "PIPELINE_BACKOFF_SCALE": "0.02", "PIPELINE_LOG_LEVEL": "ERROR",
@@ -101,7 +101,7 @@ def submit(db: psycopg.Connection[Any], sources: list[str]) -> None:
 def recovered(db: psycopg.Connection[Any], sandbox: Sandbox) -> dict[str, Any]:
     """Count the calls of an open breaker, heal the sources, and see that nobody paid for the outage."""
     calls, probes = at_rest(db, sandbox)
-    _until(lambda: _one(db, "SELECT min(probes) FROM sources WHERE id = ANY (%s)", ILL) >= max(probes) + 2, 60)
+    _until(lambda: _one(db, "SELECT min(probes) FROM sources WHERE id = ANY (%s)", ILL) >= max(probes) + 2, 120)
     later_calls, later_probes = at_rest(db, sandbox)
     made, probed = sum(later_calls) - sum(calls), sum(later_probes) - sum(probes)
     httpx.delete(f"{sandbox.url}/_faults").raise_for_status()
@@ -113,7 +113,7 @@ def recovered(db: psycopg.Connection[Any], sandbox: Sandbox) -> dict[str, Any]:
 
 def at_rest(db: psycopg.Connection[Any], sandbox: Sandbox) -> tuple[list[int], list[int]]:
     """Calls to and probes of each sick source at a moment when all their breakers are open."""
-    _until(lambda: _one(db, AT_REST, ILL) == SICK, 60)
+    _until(lambda: _one(db, AT_REST, ILL) == SICK, 120)
     rows = db.execute("SELECT probes FROM sources WHERE id = ANY (%s) ORDER BY id", (ILL,)).fetchall()
     paths = sandbox.stats()["paths"]
     return [paths.get(f"/market/{name}/api/items", 0) for name in ILL], [row[0] for row in rows]

@@ -55,6 +55,16 @@ class MatchSettings(BaseSettings):
         return self.burst or max(self.calls_per_second, 1.0)
 
     @property
+    def lane_burst(self) -> float:
+        """The lane's own bucket: one half. The other half is for calls that are made later than their turn."""
+        return max(self.bucket / 2, 1.0)
+
+    @property
+    def lateness(self) -> float:
+        """Seconds that a call may be late, so that no second sees more calls than rate and bucket together."""
+        return (self.bucket - self.lane_burst) / self.calls_per_second
+
+    @property
     def address_policy(self) -> AddressPolicy:
         """The operator chose this address, so it may be a private one; nothing else may be reached."""
         parts = urlsplit(self.api)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from actors.match import store
+from actors.match.calls import Calls
 from actors.match.config import LANE, worker_settings
-from actors.match.decide import ProjectSettings, decide
-from actors.match.records import Candidate, Record
+from actors.match.decide import decide
+from actors.match.records import Candidate
 from actors.match.score import rank
+from actors.match.store import Task
 from actors.match.wikidata import SlowDown, Wikidata
 from pipeline.flow.job import Job
 from pipeline.rules.errors import Wait
@@ -20,26 +22,34 @@ def entity_match(job: Job) -> Done:
     task = store.load_task(job)
     if task is None:
         return Done(result={"decision": None, "why": "the task is gone, or no longer queued"})
-    record, settings = task
-    ranked = rank(record, candidates(job, record, settings))[: settings.candidates]
-    decision = decide(ranked, settings)
-    return Done(result=decision.shown(), write=store.keep_decision(job.body["task_id"], decision, ranked))
+    ranked = rank(task.record, candidates(job, task))[: task.settings.candidates]
+    decision = decide(ranked, task.settings)
+    return Done(result=decision.shown(), write=store.keep_decision(task.id, decision, ranked))
 
 
-def candidates(job: Job, record: Record, settings: ProjectSettings) -> list[Candidate]:
+def candidates(job: Job, task: Task) -> list[Candidate]:
     """What Wikidata knows by that name in the project's languages: one search each, and one call for all found."""
-    if not record.name:
+    if not task.record.name:
         return []
-    job.turn(LANE, calls=len(settings.languages) + 1)
+    languages, found = task.settings.languages, dict(task.found)
+    missing = [language for language in languages if language not in found]
+    calls = Calls(job, worker_settings(), len(missing) + 1, lambda: store.remember(job, task.id, found))
     wikidata = Wikidata(worker_settings(), {"traceparent": job.traceparent})
     try:
-        found = [wikidata.search(record.name, language, settings.candidates) for language in settings.languages]
-        ids = merged(found, settings.candidates)
-        return wikidata.entities(ids, settings.languages) if ids else []
+        for language in missing:
+            calls.begin()
+            found[language] = wikidata.search(task.record.name, language, task.settings.candidates)
+        ids = merged([found[language] for language in languages], task.settings.candidates)
+        return _entities(calls, wikidata, ids, languages) if ids else []
     except SlowDown as error:
         # One was told, all are: the lane's jobs wait at the gate, and nobody is charged for it.
         job.keep(_PAUSE, lane=LANE, seconds=error.seconds)
         raise Wait(error.seconds, "retry_after", str(error)) from None
+
+
+def _entities(calls: Calls, wikidata: Wikidata, ids: list[str], languages: tuple[str, ...]) -> list[Candidate]:
+    calls.begin()
+    return wikidata.entities(ids, languages)
 
 
 def merged(lists: list[list[str]], most: int) -> list[str]:

@@ -71,7 +71,7 @@ def start_match(
     if not total:
         raise NotNow(f"project {project} has nothing to match; add entries first")
     limits = MatchSettings()
-    set_lane(connection, LANE, limits.calls_per_second, limits.bucket)
+    set_lane(connection, LANE, limits.calls_per_second, limits.lane_burst)
     batch = open_batch(connection, "match-finish", {"project_id": project})
     connection.execute(_BEGIN, {"project": project, "round": values["round"], "batch": batch})
     if total > AT_ONCE:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -19,13 +20,14 @@ from pipeline.rules.errors import Permanent
 Write = Callable[[Connection], None]
 
 _READ = """
-    select e.name, e.data, p.settings from tasks t
+    select e.name, e.data, p.settings, t.found from tasks t
         join dataset_entries e on e.id = t.dataset_entry_id join projects p on p.id = t.project_id
     where t.id = :task and t.status = 'QUEUED'
 """
+_REMEMBER = "update tasks set found = cast(:found as jsonb) where id = :task and status = 'QUEUED'"
 _KEEP = text("""
     update tasks set status = 'COMPLETED', decision = :decision, qid = :qid, score = :score,
-        candidates = cast(:candidates as jsonb), error_message = null, completed_at = now()
+        candidates = cast(:candidates as jsonb), found = null, error_message = null, completed_at = now()
     where id = :task and status = 'QUEUED'
 """)
 _STORED = text("""
@@ -35,8 +37,18 @@ _STORED = text("""
 """)
 
 
-def load_task(job: Job) -> tuple[Record, ProjectSettings] | None:
-    """What is to be matched and how; None if the task is gone or no longer wants to be (cancelled, done)."""
+@dataclass(frozen=True)
+class Task:
+    """What is to be matched and how. ``found`` are searches that an earlier attempt made, by language."""
+
+    id: int
+    record: Record
+    settings: ProjectSettings
+    found: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+def load_task(job: Job) -> Task | None:
+    """The job's task; None if it is gone or no longer wants to be matched (cancelled, done)."""
     task = job.body.get("task_id")
     if not isinstance(task, int) or isinstance(task, bool) or not 0 < task < 2**63:
         raise Permanent("the job names no task: queue it with UPDATE tasks SET status = 'QUEUED' WHERE id = …")
@@ -44,7 +56,13 @@ def load_task(job: Job) -> tuple[Record, ProjectSettings] | None:
     if not rows:
         return None
     settings = _settings(rows[0]["settings"])
-    return read_record(rows[0]["name"], rows[0]["data"], settings.type), settings
+    record = read_record(rows[0]["name"], rows[0]["data"], settings.type)
+    return Task(task, record, settings, rows[0]["found"] or {})
+
+
+def remember(job: Job, task: int, found: Mapping[str, list[str]]) -> None:
+    """Keep the searches made so far: the job must wait, and shall not ask again when it comes back."""
+    job.keep(_REMEMBER, task=task, found=json.dumps(found))
 
 
 def _settings(stored: Any) -> ProjectSettings:

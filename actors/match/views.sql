@@ -27,7 +27,7 @@ begin
     new.updated_at := now();
     if new.status = 'QUEUED' and (old.status <> 'QUEUED' or not pipeline_match_lives(old.id, old.generation)) then
         new.generation := old.generation + 1;
-        new.decision := null; new.qid := null; new.score := null; new.candidates := null;
+        new.decision := null; new.qid := null; new.score := null; new.candidates := null; new.found := null;
         new.error_message := null; new.completed_at := null;
     end if;
     return new;

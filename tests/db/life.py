@@ -104,7 +104,7 @@ class Life:
             steps.die(self.db, self.living.pop(hold.worker))
         job, worker = self.jobs[hold.job], self._worker(dice)
         current = job.held_by(hold.fence) and job.holder == hold.worker
-        dead = current and hold.worker not in self.living
+        dead = current and (hold.worker not in self.living or hold.worker == worker)
         expected = job.take_over(worker) if dead else "held" if current else "changed"
         assert self._call(dead, steps.take_over, hold, worker) == expected
         if expected == "claimed":

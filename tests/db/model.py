@@ -61,7 +61,7 @@ class Job:
 
     def take_over(self, worker: str) -> str:
         """The verdict."""
-        self.crashes += 0 if self.isolated else 1
+        self.crashes += 0 if self.isolated or self.holder == worker else 1
         if self.crashes >= MAX_CRASHES:
             self._fail("poisoned")
             return "poisoned"

@@ -40,6 +40,7 @@ create table tasks (
     qid              text,
     score            double precision,
     candidates       jsonb,
+    found            jsonb,
     error_message    text,
     created_at       timestamptz not null default now(),
     updated_at       timestamptz not null default now(),

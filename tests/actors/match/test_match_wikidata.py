@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -14,6 +16,7 @@ from actors.match.config import STRANGER, WIKIDATA, MatchSettings
 from actors.match.decide import ProjectSettings
 from actors.match.entity_match import candidates, entity_match, merged
 from actors.match.records import Record
+from actors.match.store import Task
 from actors.match.wikidata import SlowDown, Wikidata
 from pipeline.flow.job import Job
 from pipeline.rules.errors import GiveUp, Permanent, Retry, Wait, classify
@@ -92,7 +95,7 @@ def test_a_429_pauses_the_lane_and_costs_nothing(
     sandbox.add_fault(match="/w/", status=429, retry_after=header)
     kept: list[Mapping[str, Any]] = []
     with pytest.raises(Wait) as caught:
-        candidates(job(kept), Record("Jane"), ProjectSettings())
+        candidates(job(kept), Task(7, Record("Jane"), ProjectSettings()))
     assert least <= caught.value.seconds <= most and caught.value.reason == "retry_after"
     assert [values["lane"] for values in kept] == ["wikidata"] and least <= kept[0]["seconds"] <= most
 
@@ -111,10 +114,39 @@ def test_a_busy_server_that_says_so_in_json_is_obeyed(settings: MatchSettings, m
 def test_the_phase_takes_one_turn_for_all_its_calls_and_keeps_the_ranked_list(settings: MatchSettings) -> None:
     """One search a language and one call for all entities; small result, list with reasons in the write."""
     turns: list[tuple[str, int]] = []
-    done = entity_match(job(turns=turns, name="Haruki Takeda", data={"type": "human"},
+    done = entity_match(job(turns=turns, name="Haruki Takeda", data={"type": "human"}, found=None,
                             settings={"languages": ["en", "ja"]}))  # fmt: skip
-    assert turns == [("wikidata", 3)]
+    assert sum(calls for _, calls in turns) >= 3 and {lane for lane, _ in turns} == {"wikidata"}
     assert done.result is not None and done.result["decision"] == "matched" and done.write is not None
+
+
+def test_a_call_that_is_late_asks_for_another_turn_and_nothing_is_asked_twice(
+    sandbox: Sandbox, settings: MatchSettings
+) -> None:
+    """If that turn is far away, the searches made so far are kept; the next attempt goes on from there."""
+    sandbox.add_fault(match="/w/", delay=0.6)  # the bucket of five at five a second allows half a second
+    kept: list[Mapping[str, Any]] = []
+    task = Task(7, Record("Takeda Haruki"), ProjectSettings())
+    first = job(kept)
+    first.take_turn = _far_away_the_second_time()
+    with pytest.raises(Wait):
+        candidates(first, task)
+    [values] = kept
+    assert json.loads(values["found"])["en"] and sandbox.stats()["requests"] == 1
+    again = replace(task, found=json.loads(values["found"]))
+    assert candidates(job(), again)[0].label == "Takeda Haruki"
+    assert sandbox.stats()["requests"] == 2
+
+
+def _far_away_the_second_time() -> Callable[[str, int], None]:
+    asked: list[int] = []
+
+    def take(_: str, calls: int) -> None:
+        asked.append(calls)
+        if len(asked) == 2:
+            raise Wait(100, "rate_limit")
+
+    return take
 
 
 def test_a_task_that_is_gone_or_cancelled_ends_cleanly_without_a_call(sandbox: Sandbox) -> None:

@@ -1,0 +1,38 @@
+"""The calls for one record, each in its turn under the limit that all workers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+from actors.match.config import LANE, MatchSettings
+from pipeline.flow.job import Job
+from pipeline.rules.errors import Wait
+
+
+class Calls:
+    """Their turns are taken together, so that a record is done in one go; a call that is late for its own asks again.
+
+    ``remember`` keeps what is known so far when the job must wait between two calls: it then goes on from there.
+    """
+
+    def __init__(self, job: Job, settings: MatchSettings, count: int, remember: Callable[[], None]) -> None:
+        self._job = job
+        self._remember = remember
+        self._left = min(count, max(int(settings.lane_burst), 1))
+        job.turn(LANE, self._left)
+        self._until = monotonic() + settings.lateness
+        self._first = True
+
+    def begin(self) -> None:
+        """Return when the next call may be made; raises Wait if that is further away."""
+        if self._first or (self._left and monotonic() <= self._until):
+            self._first = False
+            self._left -= 1
+            return
+        self._left = 0
+        try:
+            self._job.turn(LANE)
+        except Wait:
+            self._remember()
+            raise
