@@ -14,8 +14,6 @@ from tests.front.api.conftest import OPERATOR, TOKENS, VIEWER, Serve
 from tests.front.dashboard.conftest import OpenPage
 from tests.place import Place
 
-BOUND_TO_FAIL = {"do": "sleep", "seconds": 60, "later": 0}
-
 
 def submit_in(page: Page, workflow: str, body: dict[str, object]) -> UUID:
     """Fill in the form; the page goes to the new job."""
@@ -52,17 +50,19 @@ def test_a_job_is_submitted_and_followed_live_to_its_end(place: Place, serve: Se
 def test_a_failure_is_found_in_its_group_and_a_canary_goes_before_the_rest(
     place: Place, serve: Serve, open_page: OpenPage
 ) -> None:
-    """Three jobs die of the time limit; one is tried, then all, and the page sees each step by itself."""
-    jobs = submit_many(None, "hasty", [BOUND_TO_FAIL] * 3)
+    """A table is missing and jobs fail; it is mended, one is tried, then all. The page sees each step by itself."""
+    place.db.execute("ALTER TABLE ledger RENAME TO ledger_away")
+    jobs = submit_many(None, "single", [{"order": 60 + n} for n in range(3)])
     place.worker()
     place.finished(*jobs)
+    place.db.execute("ALTER TABLE ledger_away RENAME TO ledger")
     page = open_page(f"{serve()}/dead")
     card = page.get_by_role("article")
     expect(card.locator(".jobs")).to_have_text("3 jobs")
     expect(page.get_by_role("link", name="Dead letters 3")).to_be_visible()
     card.get_by_text("Samples").click()
     expect(card.locator(".sample")).to_have_count(3)
-    expect(card.locator(".sample").first).to_contain_text('"seconds": 60')
+    expect(card.locator(".sample").first).to_contain_text('"order": 62')
     card.get_by_role("button", name="Replay one as canary").click()
     page.get_by_role("dialog").get_by_role("button", name="Replay one").click()
     expect(card.locator(".canary")).to_contain_text("The canary succeeded.")

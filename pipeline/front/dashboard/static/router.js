@@ -3,6 +3,7 @@
 import { queryString } from "/static/api.js";
 
 const routes = [];
+const address = () => location.pathname + location.search;
 let changed = () => {};
 
 /** `pattern` such as /jobs/:id */
@@ -21,9 +22,9 @@ export function current() {
   return { view: null, query, params: {} };
 }
 
-export function go(address) {
-  if (address === location.pathname + location.search) return;
-  history.pushState(null, "", address);
+export function go(where) {
+  if (where === address()) return;
+  history.pushState(null, "", where);
   changed(true);
 }
 
@@ -37,7 +38,12 @@ export function refine(part) {
 /** Calls `tell(isNewPage)` whenever the address changes; links inside the dashboard need no reload. */
 export function listen(tell) {
   changed = tell;
-  addEventListener("popstate", () => tell(true));
+  let before = address();
+  addEventListener("popstate", () => {
+    // A jump inside the page, such as the skip link's, is no other page.
+    if (address() !== before) tell(true);
+    before = address();
+  });
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("a[href^='/']");
     const plain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
