@@ -29,7 +29,7 @@ SOURCE = """INSERT INTO sources (id, name, adapter, base_url, rate_limit_per_min
     VALUES (%s, %s, 'items-api', %s, 6000)"""
 DONE = "SELECT count(*) FROM scrape_jobs WHERE status = 'succeeded' AND source_id = ANY (%s)"
 # Open for a while yet, and no call on its way: what is counted then and later are calls made while it was open.
-AT_REST = """SELECT count(*) FROM sources s WHERE id = ANY (%s) AND paused_until > now() + interval '1 second'
+AT_REST = """SELECT probes FROM sources s WHERE id = %s AND paused_until > now() + interval '1 second'
     AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status = 'running' AND j.body ->> 'source_id' = s.id)"""
 
 
@@ -100,10 +100,11 @@ def submit(db: psycopg.Connection[Any], sources: list[str]) -> None:
 
 def recovered(db: psycopg.Connection[Any], sandbox: Sandbox) -> dict[str, Any]:
     """Count the calls of an open breaker, heal the sources, and see that nobody paid for the outage."""
-    calls, probes = at_rest(db, sandbox)
-    _until(lambda: _one(db, "SELECT min(probes) FROM sources WHERE id = ANY (%s)", ILL) >= max(probes) + 2, 120)
-    later_calls, later_probes = at_rest(db, sandbox)
-    made, probed = sum(later_calls) - sum(calls), sum(later_probes) - sum(probes)
+    before = [at_rest(db, sandbox, name) for name in ILL]
+    for name, (_, probes) in zip(ILL, before, strict=True):
+        _until(lambda n=name, p=probes: _one(db, "SELECT probes FROM sources WHERE id = %s", n) >= p + 2, 120)
+    after = [at_rest(db, sandbox, name) for name in ILL]
+    made, probed = (sum(row[column] for row in after) - sum(row[column] for row in before) for column in (0, 1))
     httpx.delete(f"{sandbox.url}/_faults").raise_for_status()
     _until(lambda: _one(db, DONE, NAMES) == INTAKES * SOURCES, 120)
     spent = _one(db, "SELECT sum(attempts + crashes) FROM jobs WHERE workflow = 'scrape'")
@@ -111,12 +112,18 @@ def recovered(db: psycopg.Connection[Any], sandbox: Sandbox) -> dict[str, Any]:
     return {"calls_while_open": made, "probes": probed, "executions_spent": spent, "succeeded": INTAKES * SOURCES}
 
 
-def at_rest(db: psycopg.Connection[Any], sandbox: Sandbox) -> tuple[list[int], list[int]]:
-    """Calls to and probes of each sick source at a moment when all their breakers are open."""
-    _until(lambda: _one(db, AT_REST, ILL) == SICK, 120)
-    rows = db.execute("SELECT probes FROM sources WHERE id = ANY (%s) ORDER BY id", (ILL,)).fetchall()
-    paths = sandbox.stats()["paths"]
-    return [paths.get(f"/market/{name}/api/items", 0) for name in ILL], [row[0] for row in rows]
+def at_rest(db: psycopg.Connection[Any], sandbox: Sandbox, name: str) -> tuple[int, int]:
+    """Calls to a sick source and its probes, at a moment when its breaker is open."""
+    found: list[tuple[int, int]] = []
+
+    def look() -> bool:
+        probes, calls = _one(db, AT_REST, name), sandbox.stats()["paths"].get(f"/market/{name}/api/items", 0)
+        if probes is not None and _one(db, AT_REST, name) == probes:
+            found.append((calls, probes))
+        return bool(found)
+
+    _until(look, 120)
+    return found[0]
 
 
 if __name__ == "__main__":

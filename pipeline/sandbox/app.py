@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from pipeline.sandbox import chat, hostile, market, pages, registry, wikidata
+from pipeline.sandbox import chat, gemini, hostile, market, pages, registry, wikidata
 from pipeline.sandbox.faults import FaultBook, FaultMiddleware
 from pipeline.sandbox.stats import Stats, StatsMiddleware
 
@@ -20,6 +20,7 @@ SYSTEMS: tuple[Callable[[], list[BaseRoute]], ...] = (
     hostile.routes,
     chat.routes,
     registry.routes,
+    gemini.routes,
     wikidata.routes,
     market.routes,
 )

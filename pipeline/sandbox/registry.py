@@ -9,21 +9,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from pipeline.sandbox import gemini, papers
+from pipeline.sandbox import papers
 
 USER, PASSWORD = "demo", "demo-registre"  # opens nothing but this
 COOKIE = "registry_session"
 
 
 def routes() -> list[BaseRoute]:
-    """``/registry/login``, ``/registry/documents?number=…``, its PDFs, and the model that can read them."""
+    """``/registry/login``, ``/registry/documents?number=…``, its PDFs."""
     registry = _Registry()
     return [
         Route("/registry/login", registry.log_in, methods=["POST"]),
         Route("/registry/documents", registry.search),
         Route("/registry/documents/{number:path}/pdf", registry.pdf),
         Route("/registry/_expire", registry.expire, methods=["POST"]),
-        *gemini.routes(),
     ]
 
 
