@@ -101,8 +101,9 @@ def submit(db: psycopg.Connection[Any], sources: list[str]) -> None:
 def recovered(db: psycopg.Connection[Any], sandbox: Sandbox) -> dict[str, Any]:
     """Count the calls of an open breaker, heal the sources, and see that nobody paid for the outage."""
     before = [at_rest(db, sandbox, name) for name in ILL]
-    for name, (_, probes) in zip(ILL, before, strict=True):
-        _until(lambda n=name, p=probes: _one(db, "SELECT probes FROM sources WHERE id = %s", n) >= p + 2, 120)
+    goals = [probes + 2 for _, probes in before]
+    reached = "SELECT count(*) FROM sources s JOIN unnest(%s::text[], %s::int[]) g(id, n) USING (id) WHERE probes >= n"
+    _until(lambda: _one(db, reached, ILL, goals) == SICK, 120)
     after = [at_rest(db, sandbox, name) for name in ILL]
     made, probed = (sum(row[column] for row in after) - sum(row[column] for row in before) for column in (0, 1))
     httpx.delete(f"{sandbox.url}/_faults").raise_for_status()

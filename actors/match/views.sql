@@ -80,9 +80,7 @@ begin
     select array_agg(h.id) into v_jobs from (
         select j.id from jobs j where j.workflow = 'match' and j.idempotency_key = any (v_keys)
         and j.completed_at is null order by j.id for update) h;
-    -- The last first: each cancel looks for the first job that still waits, and finds it at once.
-    perform pipeline_cancel(c.id, 'its task was set to another status')
-    from (select j.id from unnest(v_jobs) with ordinality as j(id, place) order by j.place desc) c;
+    perform pipeline_cancel_many(v_jobs, 'its task was set to another status');
     return null;
 end $$;
 

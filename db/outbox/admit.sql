@@ -5,11 +5,16 @@ RETURNS TABLE (job_id uuid, queue text, actor text, send bigint, attempt integer
                priority smallint, body jsonb, trace_id text, span_id text, sent_at timestamptz)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
+DECLARE
+    v_held boolean;
 BEGIN
+    -- Lanes before rows, as when a lane is opened; nobody opens one between this look and the rows it holds.
+    PERFORM 1 FROM lanes WHERE paused_until > now() ORDER BY name FOR SHARE;
+    v_held := FOUND;
     UPDATE outbox o SET due_at = NULL FROM (
         SELECT d.job_id FROM outbox d WHERE d.due_at <= now() ORDER BY d.due_at LIMIT p_most FOR UPDATE SKIP LOCKED) due
     WHERE o.job_id = due.job_id;
-    IF EXISTS (SELECT 1 FROM lanes WHERE paused_until > now()) THEN
+    IF v_held THEN
         PERFORM pipeline_hold_lanes();
     END IF;
     IF EXISTS (SELECT 1 FROM phases WHERE throttle_count IS NOT NULL) THEN

@@ -8,10 +8,12 @@ from uuid import UUID
 
 import dramatiq
 
+from pipeline.flow.claim import Interrupted
 from pipeline.flow.install import broker
 from pipeline.flow.job import Job
 from pipeline.flow.request import Requested, request_send
 from pipeline.flow.run_phase import run_phase
+from pipeline.rules.errors import PipelineError
 from pipeline.rules.phase import PhaseSpec
 
 Work = Callable[[Job], object]
@@ -79,7 +81,8 @@ class Workflow:
             queue_name=spec.queue,
             priority=len(self.phases),
             broker=broker(),
-            options={},
+            # What a phase raises on purpose needs no traceback; its settlement is logged.
+            options={"throws": (PipelineError, Interrupted)},
         )
         actor.spec, actor.work = spec, work
         self.phases.append(actor)

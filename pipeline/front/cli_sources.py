@@ -9,13 +9,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from actors.scrape import sources as scraped
-from pipeline.flow import database
-
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Which = Annotated[str, typer.Argument(help="The source's id or name.")]
 out = Console()
-sources = typer.Typer(no_args_is_help=True, help="Marketplaces that are scraped: list, pause, resume.")
+sources = typer.Typer(help="Marketplaces that are scraped: list, pause, resume.")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -23,9 +20,19 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(sources, name="sources")
 
 
+@sources.callback(invoke_without_command=True)
+def plain(context: typer.Context) -> None:
+    """Without a command: list."""
+    if context.invoked_subcommand is None:
+        list_all()
+
+
 @sources.command("list")
 def list_all(as_json: Json = False) -> None:
     """All sources: breaker, failures, pauses, and how many jobs wait."""
+    from actors.scrape import sources as scraped
+    from pipeline.flow import database
+
     with database.engine().connect() as connection:
         rows = scraped.list_sources(connection)
     if as_json:
@@ -43,6 +50,9 @@ def pause(
     minutes: Annotated[float | None, typer.Option(help="How long; without it, until it is resumed.")] = None,
 ) -> None:
     """Hold a source's jobs: they wait at no cost."""
+    from actors.scrape import sources as scraped
+    from pipeline.flow import database
+
     with database.engine().begin() as connection:
         found = scraped.pause_source(connection, which, None if minutes is None else minutes * 60)
     print(f"paused {found['name']}" + (f" for {minutes:g} min" if minutes is not None else " until it is resumed"))
@@ -51,6 +61,9 @@ def pause(
 @sources.command("resume")
 def resume(which: Which) -> None:
     """End a source's pause, also the breaker's; its jobs go out at its rate."""
+    from actors.scrape import sources as scraped
+    from pipeline.flow import database
+
     with database.engine().begin() as connection:
         found = scraped.resume_source(connection, which)
     print(f"resumed {found['name']}: {found['waiting']} jobs go out at {found['rate_limit_per_minute']:g} a minute")

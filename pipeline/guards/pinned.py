@@ -117,7 +117,7 @@ class PinnedTransport(httpx.BaseTransport):
             ssl_context=httpx.create_ssl_context(trust_env=False),
             max_connections=max_connections,
             max_keepalive_connections=20,
-            keepalive_expiry=10.0,
+            keepalive_expiry=3.0,
             network_backend=VettedBackend(policy, resolve),
         )
 

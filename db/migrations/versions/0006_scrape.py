@@ -13,4 +13,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("DROP TABLE sources CASCADE")
+    op.execute("DROP VIEW IF EXISTS scrape_jobs")
+    op.execute("DROP TABLE valuations, price_points, coin_intakes, source_failures, sources CASCADE")

@@ -16,8 +16,10 @@ export function forget(group) {
 
 /** Looks how they are. */
 export async function follow() {
-  await Promise.all([...canaries.values()].map(async (canary) => {
-    const found = await get(`/v1/jobs/${canary.id}`).catch(() => null);
-    if (found) canary.status = found.job.status;
-  }));
+  await Promise.all(
+    [...canaries.values()].map(async (canary) => {
+      const found = await get(`/v1/jobs/${canary.id}`).catch(() => null);
+      if (found) canary.status = found.job.status;
+    }),
+  );
 }

@@ -8,10 +8,15 @@ import { say, warn } from "/static/notices.js";
 export function ask({ title, text, fields = [], yes, danger = false, act }) {
   const wrong = h("p", { class: "wrong-answer", role: "alert" });
   const button = h("button", { type: "submit", class: danger ? "danger" : "primary" }, yes);
-  const form = h("form", { method: "dialog", onsubmit: (event) => submit(event) },
-    h("h2", { id: "question" }, title), text && h("p", { class: "soft" }, text), fields, wrong,
-    h("div", { class: "buttons" },
-      h("button", { type: "button", onclick: () => dialog.close() }, "Back"), button));
+  const form = h(
+    "form",
+    { method: "dialog", onsubmit: (event) => submit(event) },
+    h("h2", { id: "question" }, title),
+    text && h("p", { class: "soft" }, text),
+    fields,
+    wrong,
+    h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => dialog.close() }, "Back"), button),
+  );
   const dialog = h("dialog", { "aria-labelledby": "question" }, form);
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
@@ -48,6 +53,11 @@ export function field(label, control, hint) {
   const id = `field-${control.getAttribute("name")}`;
   control.id = id;
   if (hint) control.setAttribute("aria-describedby", `${id}-hint`);
-  return h("div", { class: "field" }, h("label", { for: id }, label), control,
-    hint && h("p", { class: "hint", id: `${id}-hint` }, hint));
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: id }, label),
+    control,
+    hint && h("p", { class: "hint", id: `${id}-hint` }, hint),
+  );
 }

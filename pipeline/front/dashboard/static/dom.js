@@ -22,8 +22,10 @@ function set(element, name, value) {
   if (value === null || value === undefined || value === false) return;
   if (name.startsWith("on")) element[name] = value;
   else if (name === "style") for (const [key, part] of Object.entries(value)) element.style.setProperty(key, part);
-  else if (name === "value") { element.value = value; element.wanted = value; }
-  else element.setAttribute(name, value === true ? "" : String(value));
+  else if (name === "value") {
+    element.value = value;
+    element.wanted = value;
+  } else element.setAttribute(name, value === true ? "" : String(value));
 }
 
 function append(element, children) {

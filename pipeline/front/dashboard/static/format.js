@@ -31,7 +31,11 @@ export function duration(seconds) {
   if (seconds < 0) return "0 s";
   if (seconds < 0.9995) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 59.95) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
-  const steps = [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]];
+  const steps = [
+    [86400, "d", 3600, "h"],
+    [3600, "h", 60, "min"],
+    [60, "min", 1, "s"],
+  ];
   const [size, name, rest, restName] = steps.find(([size]) => seconds >= size) ?? steps[2];
   const whole = Math.floor(seconds / size);
   const part = Math.floor((seconds - whole * size) / rest);
@@ -40,7 +44,12 @@ export function duration(seconds) {
 
 /** One unit, whole: it changes seldom. */
 export function about(seconds) {
-  const [size, name] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([size]) => seconds >= size) ?? [1, "s"];
+  const [size, name] = [
+    [86400, "d"],
+    [3600, "h"],
+    [60, "min"],
+    [1, "s"],
+  ].find(([size]) => seconds >= size) ?? [1, "s"];
   return `${Math.floor(seconds / size)} ${name}`;
 }
 

@@ -7,23 +7,58 @@ import { capped } from "/static/format.js";
 import { live } from "/static/live.js";
 import { openSubmit } from "/static/views/submit.js";
 
-const VIEWS = [["/", "Overview"], ["/jobs", "Jobs"], ["/dead", "Dead letters"], ["/workers", "Workers"],
-  ["/sources", "Sources"], ["/batches", "Batches"], ["/projects", "Projects"]];
+const VIEWS = [
+  ["/", "Overview"],
+  ["/jobs", "Jobs"],
+  ["/dead", "Dead letters"],
+  ["/workers", "Workers"],
+  ["/sources", "Sources"],
+  ["/batches", "Batches"],
+  ["/projects", "Projects"],
+];
 
 let shown = null;
 
 export function drawHeader(session) {
   const here = location.pathname;
   const isHere = (href) => (href === "/" ? here === "/" : here === href || here.startsWith(`${href}/`));
-  patch(document.getElementById("header"), h("div", { class: "bar" },
-    h("a", { href: "/", class: "brand", "aria-label": "Pipeline, overview" }, mark(), h("span", null, "Pipeline")),
-    session && h("nav", { "aria-label": "Main" }, h("ul", null, VIEWS.map(([href, name]) =>
-      h("li", null, h("a", { href, "aria-current": isHere(href) ? "page" : null }, name, href === "/dead" && dead()))))),
-    session && h("div", { class: "tools" }, state(),
-      session.role === "operator" ? button("Submit job", openSubmit, "primary small") : h("span", { class: "role" }, "read only"),
-      !session.open && button("Sign out", signOut, "small"))));
+  patch(
+    document.getElementById("header"),
+    h(
+      "div",
+      { class: "bar" },
+      h("a", { href: "/", class: "brand", "aria-label": "Pipeline, overview" }, mark(), h("span", null, "Pipeline")),
+      session &&
+        h(
+          "nav",
+          { "aria-label": "Main" },
+          h(
+            "ul",
+            null,
+            VIEWS.map(([href, name]) =>
+              h(
+                "li",
+                null,
+                h("a", { href, "aria-current": isHere(href) ? "page" : null }, name, href === "/dead" && dead()),
+              ),
+            ),
+          ),
+        ),
+      session &&
+        h(
+          "div",
+          { class: "tools" },
+          state(),
+          session.role === "operator"
+            ? button("Submit job", openSubmit, "primary small")
+            : h("span", { class: "role" }, "read only"),
+          !session.open && button("Sign out", signOut, "small"),
+        ),
+    ),
+  );
   // On a phone the bar scrolls sideways.
-  if (here !== shown) document.querySelector(".bar nav a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  if (here !== shown)
+    document.querySelector(".bar nav a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   shown = here;
 }
 
@@ -34,14 +69,28 @@ function dead() {
 
 function state() {
   const fine = live.state === "live";
-  return h("span", { class: `stream ${fine ? "fine" : "poor"}`, title: fine ? "The page follows the server" : "The page tries again by itself" },
-    h("span", { class: "dot", "aria-hidden": "true" }), live.state);
+  return h(
+    "span",
+    {
+      class: `stream ${fine ? "fine" : "poor"}`,
+      title: fine ? "The page follows the server" : "The page tries again by itself",
+    },
+    h("span", { class: "dot", "aria-hidden": "true" }),
+    live.state,
+  );
 }
 
 function mark() {
-  return s("svg", { viewBox: "0 0 20 20", width: "20", height: "20", "aria-hidden": "true", class: "mark" },
+  return s(
+    "svg",
+    { viewBox: "0 0 20 20", width: "20", height: "20", "aria-hidden": "true", class: "mark" },
     s("path", { d: "M2.5 5h7M2.5 10h11M2.5 15h7" }),
-    [[14, 5], [17.6, 10], [14, 15]].map(([cx, cy]) => s("circle", { cx, cy, r: 1.9 })));
+    [
+      [14, 5],
+      [17.6, 10],
+      [14, 15],
+    ].map(([cx, cy]) => s("circle", { cx, cy, r: 1.9 })),
+  );
 }
 
 async function signOut() {

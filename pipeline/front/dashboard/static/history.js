@@ -20,9 +20,14 @@ export function series(rows, hours, stats) {
   standNow(sums[length], stats, perMinute * 60);
   const pick = (value) => sums.map(value);
   return {
-    times, step, waiting: pick((sum) => sum.waiting), running: pick((sum) => sum.running),
-    throughput: pick((sum) => sum.succeeded / perMinute), errors: pick((sum) => sum.errors / perMinute),
-    errorRate: pick((sum) => share(sum.errors, sum.errors + sum.succeeded)), dead: pick((sum) => share(sum.failed, sum.failed + sum.ended)),
+    times,
+    step,
+    waiting: pick((sum) => sum.waiting),
+    running: pick((sum) => sum.running),
+    throughput: pick((sum) => sum.succeeded / perMinute),
+    errors: pick((sum) => sum.errors / perMinute),
+    errorRate: pick((sum) => share(sum.errors, sum.errors + sum.succeeded)),
+    dead: pick((sum) => share(sum.failed, sum.failed + sum.ended)),
   };
 }
 

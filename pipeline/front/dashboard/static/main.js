@@ -19,8 +19,18 @@ import { sources } from "/static/views/sources.js";
 import { workers } from "/static/views/workers.js";
 
 // A view: title(context), load(context) → data, render(data, context) → elements, every: seconds between loads.
-for (const [pattern, view] of [["/", overview], ["/jobs", jobs], ["/jobs/:id", job], ["/dead", dead], ["/workers", workers],
-  ["/sources", sources], ["/batches", batches], ["/projects", projects], ["/projects/:id", project]]) route(pattern, view);
+for (const [pattern, view] of [
+  ["/", overview],
+  ["/jobs", jobs],
+  ["/jobs/:id", job],
+  ["/dead", dead],
+  ["/workers", workers],
+  ["/sources", sources],
+  ["/batches", batches],
+  ["/projects", projects],
+  ["/projects/:id", project],
+])
+  route(pattern, view);
 
 const main = document.getElementById("main");
 let session = null;
@@ -67,13 +77,23 @@ function draw() {
   if (drawn !== shown.name) main.replaceChildren();
   drawn = shown.name;
   if (!view) return patch(main, missing("No such page", "The address leads nowhere in this dashboard."));
-  if (problem && (data === undefined || problem.status === 404)) return patch(main, missing(problem.title, problem.message));
-  patch(main, problem && h("p", { class: "stale", role: "status", "data-key": "stale" }, `Not up to date: ${problem.message}`),
-    view.render(data, context));
+  if (problem && (data === undefined || problem.status === 404))
+    return patch(main, missing(problem.title, problem.message));
+  patch(
+    main,
+    problem && h("p", { class: "stale", role: "status", "data-key": "stale" }, `Not up to date: ${problem.message}`),
+    view.render(data, context),
+  );
 }
 
-const missing = (title, text) => h("div", { class: "missing" }, h("h1", { tabindex: "-1" }, title), h("p", { class: "soft" }, text),
-  h("a", { href: "/", class: "button" }, "Overview"));
+const missing = (title, text) =>
+  h(
+    "div",
+    { class: "missing" },
+    h("h1", { tabindex: "-1" }, title),
+    h("p", { class: "soft" }, text),
+    h("a", { href: "/", class: "button" }, "Overview"),
+  );
 
 async function refresh() {
   await load(shown);
@@ -82,6 +102,7 @@ async function refresh() {
 function tick() {
   drawHeader(session);
   if (!shown?.view || shown.loading || document.hidden || isHeld()) return;
+  if (shown.problem && shown.problem.status >= 400 && shown.problem.status < 429) return;
   if (performance.now() - shown.loadedAt >= shown.view.every * 1000 - 100) load(shown);
   else draw();
 }

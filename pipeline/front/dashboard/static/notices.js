@@ -17,8 +17,12 @@ export function warn(text) {
 
 function show(place, text) {
   const region = document.getElementById(place);
-  const note = h("div", { class: `notice ${place}` }, h("p", null, text.slice(0, 500)),
-    h("button", { type: "button", class: "plain", "aria-label": "Dismiss", onclick: () => note.remove() }, "×"));
+  const note = h(
+    "div",
+    { class: `notice ${place}` },
+    h("p", null, text.slice(0, 500)),
+    h("button", { type: "button", class: "plain", "aria-label": "Dismiss", onclick: () => note.remove() }, "×"),
+  );
   region.append(note);
   while (region.children.length > MOST) region.firstChild.remove();
   if (place === "said") setTimeout(() => note.remove(), STAY);

@@ -7,7 +7,12 @@ const PREVIEW = 280;
 
 /** A state: always a word, with a colour beside it. */
 export function pill(state, kind = state) {
-  return h("span", { class: `pill ${kind.replace(/[^a-z]/g, "-")}` }, h("span", { class: "dot", "aria-hidden": "true" }), state);
+  return h(
+    "span",
+    { class: `pill ${kind.replace(/[^a-z]/g, "-")}` },
+    h("span", { class: "dot", "aria-hidden": "true" }),
+    state,
+  );
 }
 
 /** A moment, told by its age; the precise time on hover. */
@@ -24,9 +29,22 @@ export function jobLink(id, text = short(id)) {
 export function cut(text, most = PREVIEW) {
   if (!text) return h("span", { class: "soft" }, "–");
   if (text.length <= most) return h("pre", { class: "text" }, text);
-  return h("div", { class: "cut" }, h("pre", { class: "text preview" }, `${text.slice(0, most)}…`),
-    h("details", null, h("summary", null, h("span", { class: "closed" }, `Show more (${text.length.toLocaleString("en")} characters)`),
-      h("span", { class: "opened" }, "Show less")), h("pre", { class: "text whole" }, text)));
+  return h(
+    "div",
+    { class: "cut" },
+    h("pre", { class: "text preview" }, `${text.slice(0, most)}…`),
+    h(
+      "details",
+      null,
+      h(
+        "summary",
+        null,
+        h("span", { class: "closed" }, `Show more (${text.length.toLocaleString("en")} characters)`),
+        h("span", { class: "opened" }, "Show less"),
+      ),
+      h("pre", { class: "text whole" }, text),
+    ),
+  );
 }
 
 /** JSON, indented. */
@@ -39,28 +57,61 @@ export function json(value) {
 export function table({ label, columns, rows, key, empty = "Nothing here." }) {
   if (!rows.length) return h("p", { class: "empty", "data-key": "empty" }, empty);
   const kind = (column) => [column.number && "number", column.wide && "wide"].filter(Boolean).join(" ") || null;
-  const head = columns.map((column) => h("th", { scope: "col", role: "columnheader", class: kind(column) }, column.name));
-  const body = rows.map((row) => h("tr", { role: "row", "data-key": key(row) }, columns.map((column) =>
-    h("td", { role: "cell", class: kind(column), "data-label": column.name }, column.cell(row)))));
-  return h("div", { class: "table", "data-key": "table" }, h("table", { role: "table", "aria-label": label },
-    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head)), h("tbody", { role: "rowgroup" }, body)));
+  const head = columns.map((column) =>
+    h("th", { scope: "col", role: "columnheader", class: kind(column) }, column.name),
+  );
+  const body = rows.map((row) =>
+    h(
+      "tr",
+      { role: "row", "data-key": key(row) },
+      columns.map((column) =>
+        h("td", { role: "cell", class: kind(column), "data-label": column.name }, column.cell(row)),
+      ),
+    ),
+  );
+  return h(
+    "div",
+    { class: "table", "data-key": "table" },
+    h(
+      "table",
+      { role: "table", "aria-label": label },
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head)),
+      h("tbody", { role: "rowgroup" }, body),
+    ),
+  );
 }
 
 /** How far something is; `bad` of `total` ended badly. */
 export function progress(done, total, { bad = 0, label }) {
   const share = total ? done / total : 0;
-  return h("div", { class: "progress" },
-    h("div", { class: "track", role: "progressbar", "aria-label": label, "aria-valuemin": "0", "aria-valuemax": String(total),
-      "aria-valuenow": String(done) },
-    h("span", { class: "good", style: { width: `${total ? ((done - bad) / total) * 100 : 0}%` } }),
-    h("span", { class: "bad", style: { width: `${total ? (bad / total) * 100 : 0}%` } })),
-    h("span", { class: "amount" }, total ? percent(share) : "empty"));
+  return h(
+    "div",
+    { class: "progress" },
+    h(
+      "div",
+      {
+        class: "track",
+        role: "progressbar",
+        "aria-label": label,
+        "aria-valuemin": "0",
+        "aria-valuemax": String(total),
+        "aria-valuenow": String(done),
+      },
+      h("span", { class: "good", style: { width: `${total ? ((done - bad) / total) * 100 : 0}%` } }),
+      h("span", { class: "bad", style: { width: `${total ? (bad / total) * 100 : 0}%` } }),
+    ),
+    h("span", { class: "amount" }, total ? percent(share) : "empty"),
+  );
 }
 
 /** A page's title with what can be done beside it. */
 export function heading(title, { count, aside } = {}) {
-  return h("div", { class: "heading" }, h("h1", { tabindex: "-1" }, title, count !== undefined && h("span", { class: "count" }, count)),
-    aside && h("div", { class: "aside" }, aside));
+  return h(
+    "div",
+    { class: "heading" },
+    h("h1", { tabindex: "-1" }, title, count !== undefined && h("span", { class: "count" }, count)),
+    aside && h("div", { class: "aside" }, aside),
+  );
 }
 
 export function section(title, ...children) {
@@ -71,7 +122,11 @@ export function section(title, ...children) {
 export function select(props, options, chosen = "") {
   const known = options.some(([value]) => value === chosen);
   const all = known || !chosen ? options : [...options, [chosen, chosen]];
-  return h("select", { ...props, value: chosen }, all.map(([value, text]) => h("option", { value }, text)));
+  return h(
+    "select",
+    { ...props, value: chosen },
+    all.map(([value, text]) => h("option", { value }, text)),
+  );
 }
 
 export function button(text, act, kind = "") {
@@ -81,7 +136,10 @@ export function button(text, act, kind = "") {
 /** Newer and older, as links that can be shared. */
 export function pager(query, next, address) {
   if (!query.cursor && !next) return null;
-  return h("nav", { class: "pager", "aria-label": "Pages" },
+  return h(
+    "nav",
+    { class: "pager", "aria-label": "Pages" },
     query.cursor && h("a", { href: address({ ...query, cursor: null }), class: "button" }, "Newest"),
-    next && h("a", { href: address({ ...query, cursor: next }), class: "button" }, "Next page"));
+    next && h("a", { href: address({ ...query, cursor: next }), class: "button" }, "Next page"),
+  );
 }

@@ -22,10 +22,13 @@ export function current() {
   return { view: null, query, params: {} };
 }
 
+/** Another page, or the next of a list: the reader begins at its top. A filter leaves them where they are. */
 export function go(where) {
   if (where === address()) return;
+  const past = new URL(location.href);
   history.pushState(null, "", where);
-  changed(true);
+  const cursor = (url) => new URL(url).searchParams.get("cursor");
+  changed(location.pathname !== past.pathname || cursor(location.href) !== cursor(past));
 }
 
 /** Change part of the query; what is set to null goes. The reader stays where they are on the page. */

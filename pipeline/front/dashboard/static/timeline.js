@@ -13,18 +13,51 @@ export function timeline(parts) {
   const begin = Math.min(...parts.map((part) => Date.parse(part.started_at)));
   const end = Math.max(...parts.map((part) => Date.parse(part.ended_at)));
   const phases = [...new Set(parts.map((part) => part.phase))];
-  const sums = KINDS.map((kind) => [kind, parts.filter((part) => part.part === kind).reduce((sum, part) => sum + part.seconds, 0)])
-    .filter(([kind, sum]) => sum > 0 || parts.some((part) => part.part === kind));
+  const sums = KINDS.map((kind) => [
+    kind,
+    parts.filter((part) => part.part === kind).reduce((sum, part) => sum + part.seconds, 0),
+  ]).filter(([kind, sum]) => sum > 0 || parts.some((part) => part.part === kind));
   const all = sums.reduce((sum, [, one]) => sum + one, 0) || 1;
-  return h("div", { class: "timeline" }, legend(sums, all), h("div", { class: "rows", role: "img", "aria-label": words(phases, parts) },
-    phases.map((phase) => h("div", { class: "row" }, h("span", { class: "name" }, phase),
-      h("div", { class: "lane" }, parts.filter((part) => part.phase === phase).map((part) => stretch(part, begin, end))))),
-    scale(begin, end)), asTable(parts));
+  return h(
+    "div",
+    { class: "timeline" },
+    legend(sums, all),
+    h(
+      "div",
+      { class: "rows", role: "img", "aria-label": words(phases, parts) },
+      phases.map((phase) =>
+        h(
+          "div",
+          { class: "row" },
+          h("span", { class: "name" }, phase),
+          h(
+            "div",
+            { class: "lane" },
+            parts.filter((part) => part.phase === phase).map((part) => stretch(part, begin, end)),
+          ),
+        ),
+      ),
+      scale(begin, end),
+    ),
+    asTable(parts),
+  );
 }
 
 function legend(sums, all) {
-  return h("ul", { class: "legend" }, sums.map(([kind, sum]) => h("li", null, h("span", { class: `key ${kind.replace(" ", "-")}`, "aria-hidden": "true" }),
-    kind, h("b", null, duration(sum)), h("span", { class: "soft" }, percent(sum / all)))));
+  return h(
+    "ul",
+    { class: "legend" },
+    sums.map(([kind, sum]) =>
+      h(
+        "li",
+        null,
+        h("span", { class: `key ${kind.replace(" ", "-")}`, "aria-hidden": "true" }),
+        kind,
+        h("b", null, duration(sum)),
+        h("span", { class: "soft" }, percent(sum / all)),
+      ),
+    ),
+  );
 }
 
 function stretch(part, begin, end) {
@@ -33,18 +66,35 @@ function stretch(part, begin, end) {
   const width = ((Date.parse(part.ended_at) - Date.parse(part.started_at)) / whole) * 100;
   const title = `${part.part} ${duration(part.seconds)}, try ${part.attempt}${part.outcome ? `: ${part.outcome}` : ""}`;
   const bad = part.outcome && !["succeeded", "parked", "handed_back"].includes(part.outcome);
-  return h("span", { class: `stretch ${kindOf(part)} ${bad ? "bad" : ""}`, title, style: { left: `${left}%`, width: `${width}%` } },
-    width > ROOM_FOR_WORDS ? h("span", null, `${part.part} ${duration(part.seconds)}`) : null);
+  return h(
+    "span",
+    { class: `stretch ${kindOf(part)} ${bad ? "bad" : ""}`, title, style: { left: `${left}%`, width: `${width}%` } },
+    width > ROOM_FOR_WORDS ? h("span", null, `${part.part} ${duration(part.seconds)}`) : null,
+  );
 }
 
 function scale(begin, end) {
-  return h("div", { class: "row scale" }, h("span", { class: "name" }), h("div", { class: "lane" }, [0, 0.25, 0.5, 0.75, 1].map((part) =>
-    h("span", null, part ? duration(((end - begin) / 1000) * part) : "0"))));
+  return h(
+    "div",
+    { class: "row scale" },
+    h("span", { class: "name" }),
+    h(
+      "div",
+      { class: "lane" },
+      [0, 0.25, 0.5, 0.75, 1].map((part) => h("span", null, part ? duration(((end - begin) / 1000) * part) : "0")),
+    ),
+  );
 }
 
 function words(phases, parts) {
-  const said = phases.map((phase) => `${phase}: ${parts.filter((part) => part.phase === phase)
-    .map((part) => `${part.part} ${duration(part.seconds)}`).slice(0, 30).join(", ")}`);
+  const said = phases.map(
+    (phase) =>
+      `${phase}: ${parts
+        .filter((part) => part.phase === phase)
+        .map((part) => `${part.part} ${duration(part.seconds)}`)
+        .slice(0, 30)
+        .join(", ")}`,
+  );
   return `Timeline. ${said.join("; ")}`.slice(0, 2000);
 }
 
@@ -57,6 +107,15 @@ function asTable(parts) {
     { name: "Time", number: true, cell: (part) => duration(part.seconds) },
     { name: "Outcome", cell: (part) => (part.outcome ? pill(part.outcome.replace("_", " "), part.outcome) : "") },
   ];
-  return h("details", { class: "more" }, h("summary", null, "Timeline as a table"),
-    table({ label: "Timeline", columns, rows: parts.slice(-200), key: (part) => `${part.started_at} ${part.part} ${part.phase}` }));
+  return h(
+    "details",
+    { class: "more" },
+    h("summary", null, "Timeline as a table"),
+    table({
+      label: "Timeline",
+      columns,
+      rows: parts.slice(-200),
+      key: (part) => `${part.started_at} ${part.part} ${part.phase}`,
+    }),
+  );
 }

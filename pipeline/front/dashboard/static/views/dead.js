@@ -1,17 +1,16 @@
 // Dead letters by cause: look at samples, send one ahead as a canary, then the rest at a rate, or give them up.
 
-import { get, post, queryString } from "/static/api.js";
+import { get, queryString } from "/static/api.js";
 import { bars } from "/static/chart.js";
-import { canaries, follow, forget, sendCanary } from "/static/canary.js";
-import { ask, field } from "/static/dialog.js";
+import { canaries, follow, forget } from "/static/canary.js";
+import { discard, replayOne, replayRest } from "/static/dead_actions.js";
 import { h } from "/static/dom.js";
-import { capped, count, now, plural } from "/static/format.js";
+import { capped, count, now } from "/static/format.js";
 import { button, cut, heading, jobLink, pager, pill, select, table, when } from "/static/parts.js";
 import { refine } from "/static/router.js";
 
 const HOUR = 3_600_000;
 const HOURS = 48;
-const MOST = 5000;
 const address = (query) => `/dead${queryString(query)}`;
 
 export const dead = {
@@ -29,46 +28,132 @@ export const dead = {
 
 function groups({ items, next }, workflows, context) {
   const { query } = context;
-  const choice = select({ name: "workflow", onchange: (event) => refine({ workflow: event.target.value, cursor: null }) },
-    [["", "All workflows"], ...workflows.map((name) => [name, name])], query.workflow);
-  return [heading("Dead letters", { aside: h("label", null, h("span", { class: "hidden" }, "Workflow"), choice) }),
-    h("p", { class: "lead", "data-key": "lead" }, "Jobs that failed for good, grouped by the kind of error and where it was raised. They do not expire."),
-    [...canaries.values()].filter((canary) => !items.some((group) => group.group === canary.group.group)).map((canary) => h("article",
-      { class: "card", "data-key": `canary ${canary.group.group}`, "aria-label": canary.group.cause }, title(canary.group, "none left"), canaryLine(canary, null, context))),
+  const choice = select(
+    { name: "workflow", onchange: (event) => refine({ workflow: event.target.value, cursor: null }) },
+    [["", "All workflows"], ...workflows.map((name) => [name, name])],
+    query.workflow,
+  );
+  return [
+    heading("Dead letters", { aside: h("label", null, h("span", { class: "hidden" }, "Workflow"), choice) }),
+    h(
+      "p",
+      { class: "lead", "data-key": "lead" },
+      "Jobs that failed for good, grouped by the kind of error and where it was raised. They do not expire.",
+    ),
+    [...canaries.values()]
+      .filter((canary) => !items.some((group) => group.group === canary.group.group))
+      .map((canary) =>
+        h(
+          "article",
+          { class: "card", "data-key": `canary ${canary.group.group}`, "aria-label": canary.group.cause },
+          title(canary.group, "none left"),
+          canaryLine(canary, null, context),
+        ),
+      ),
     items.map((group) => card(group, context)),
-    !items.length && h("p", { class: "empty good", "data-key": "empty" }, query.cursor ? "Nothing on this page." : "No dead letters. Nothing needs a decision."),
-    pager(query, next, address)];
+    !items.length &&
+      h(
+        "p",
+        { class: "empty good", "data-key": "empty" },
+        query.cursor ? "Nothing on this page." : "No dead letters. Nothing needs a decision.",
+      ),
+    pager(query, next, address),
+  ];
 }
 
-const title = (group, jobs) => h("header", null, h("h2", null, group.cause),
-  h("p", { class: "soft" }, `${group.workflow} › ${group.phase}`), h("p", { class: "jobs" }, jobs));
+const title = (group, jobs) =>
+  h(
+    "header",
+    null,
+    h("h2", null, group.cause),
+    h("p", { class: "soft" }, `${group.workflow} › ${group.phase}`),
+    h("p", { class: "jobs" }, jobs),
+  );
 
 function card(group, context) {
   const canary = canaries.get(group.group);
-  return h("article", { class: "card", "data-key": group.group, "aria-label": group.cause },
+  return h(
+    "article",
+    { class: "card", "data-key": group.group, "aria-label": group.cause },
     title(group, [h("b", null, capped(group.jobs)), group.jobs === 1 ? " job" : " jobs"]),
-    h("div", { class: "over-time" }, bars(byHour(group.over_time), `Failures an hour over ${HOURS} hours: ${overTime(group)}`),
-      h("span", { class: "hint" }, overTime(group))),
+    h(
+      "div",
+      { class: "over-time" },
+      bars(byHour(group.over_time), `Failures an hour over ${HOURS} hours: ${overTime(group)}`),
+      h("span", { class: "hint" }, overTime(group)),
+    ),
     group.samples[0]?.error && h("p", { class: "line mono" }, group.samples[0].error.split("\n", 1)[0].slice(0, 300)),
-    h("details", { class: "samples" }, h("summary", null, `Samples (${group.samples.length})`), group.samples.map((sample) => sampleOf(sample, context, group))),
+    h(
+      "details",
+      { class: "samples" },
+      h("summary", null, `Samples (${group.samples.length})`),
+      group.samples.map((sample) => sampleOf(sample, context, group)),
+    ),
     canary && canaryLine(canary, group, context),
-    h("div", { class: "buttons" }, h("a", { href: address({ group: group.group }), class: "button" }, "All jobs"), context.mayAct && [
-      !canary && button("Replay one as canary", () => replayOne(group, group.samples[0], context), "primary"),
-      button(canary ? "Replay the rest…" : "Replay all…", () => replayRest(group, context), canary?.status === "succeeded" ? "primary" : ""),
-      button("Discard…", () => discard(group, context), "danger quiet")]));
+    h(
+      "div",
+      { class: "buttons" },
+      h("a", { href: address({ group: group.group }), class: "button" }, "All jobs"),
+      context.mayAct && [
+        !canary && button("Replay one as canary", () => replayOne(group, group.samples[0], context), "primary"),
+        button(
+          canary ? "Replay the rest…" : "Replay all…",
+          () => replayRest(group, context),
+          canary?.status === "succeeded" ? "primary" : "",
+        ),
+        button("Discard…", () => discard(group, context), "danger quiet"),
+      ],
+    ),
+  );
 }
 
 function sampleOf(sample, context, group) {
-  return h("div", { class: "sample", "data-key": sample.id }, h("p", null, jobLink(sample.id, sample.id), " failed ", when(sample.failed_at), " ",
-    context.mayAct && button("Replay this one", () => replayOne(group, sample, context), "tiny")),
-  cut(sample.error, 400), h("p", { class: "hint" }, "Payload"), cut(sample.body, 400));
+  return h(
+    "div",
+    { class: "sample", "data-key": sample.id },
+    h(
+      "p",
+      null,
+      jobLink(sample.id, sample.id),
+      " failed ",
+      when(sample.failed_at),
+      " ",
+      context.mayAct && button("Replay this one", () => replayOne(group, sample, context), "tiny"),
+    ),
+    cut(sample.error, 400),
+    h("p", { class: "hint" }, "Payload"),
+    cut(sample.body, 400),
+  );
 }
 
 function canaryLine(canary, group, context) {
-  const words = { succeeded: "The canary succeeded.", failed: "The canary failed again.", cancelled: "The canary was cancelled." };
-  return h("div", { class: "canary", "data-key": "canary" }, pill(canary.status), h("span", null, words[canary.status] ?? "The canary is on its way.", " ",
-    canary.status === "succeeded" && group ? "The rest can follow." : "", " ", jobLink(canary.id)),
-  button("Dismiss", () => { forget(canary.group.group); context.refresh(); }, "tiny"));
+  const words = {
+    succeeded: "The canary succeeded.",
+    failed: "The canary failed again.",
+    cancelled: "The canary was cancelled.",
+  };
+  return h(
+    "div",
+    { class: "canary", "data-key": "canary" },
+    pill(canary.status),
+    h(
+      "span",
+      null,
+      words[canary.status] ?? "The canary is on its way.",
+      " ",
+      canary.status === "succeeded" && group ? "The rest can follow." : "",
+      " ",
+      jobLink(canary.id),
+    ),
+    button(
+      "Dismiss",
+      () => {
+        forget(canary.group.group);
+        context.refresh();
+      },
+      "tiny",
+    ),
+  );
 }
 
 function byHour(counts) {
@@ -87,37 +172,6 @@ function overTime(group) {
   return `${count(values[HOURS - 1])} this hour, ${count(day)} in 24 h${group.jobs > 200 ? " (of the newest 200)" : ""}`;
 }
 
-function replayOne(group, sample, { refresh }) {
-  ask({ title: "Replay one job as a canary?", text: `Job ${sample.id} starts again with fresh budgets; the others stay where they are until you see how it goes.`,
-    yes: "Replay one", act: async () => {
-      await sendCanary(group, sample.id);
-      await refresh();
-      return "The canary is on its way.";
-    } });
-}
-
-function replayRest(group, { refresh }) {
-  const fields = [field("Jobs per second", h("input", { name: "per_second", type: "number", min: "0.01", max: "10000", step: "any", value: "10", required: true }),
-    "They start one after another at this rate, oldest first."),
-  field("At most", h("input", { name: "limit", type: "number", min: "1", max: String(MOST), step: "1", value: String(Math.min(MOST, group.jobs)), required: true }))];
-  ask({ title: `Replay ${plural(group.jobs, "job")}?`, text: `${group.cause} in ${group.workflow} › ${group.phase}`, fields, yes: "Replay them",
-    act: async ({ per_second, limit }) => {
-      const { jobs, more } = await post("/v1/dead/replay", { group: group.group, per_second: Number(per_second), limit: Number(limit) });
-      await refresh();
-      return `Replayed ${plural(jobs, "job")} at ${per_second} a second${more ? "; there are more" : ""}.`;
-    } });
-}
-
-function discard(group, { refresh }) {
-  ask({ title: `Discard ${plural(group.jobs, "job")}?`, text: "They leave the dead letters, become cancelled and keep your reason. This cannot be undone.", danger: true,
-    fields: [field("Reason", h("input", { name: "reason", maxlength: 1000, required: true }))], yes: "Discard them",
-    act: async ({ reason }) => {
-      const { jobs, more } = await post("/v1/dead/discard", { group: group.group, limit: MOST, reason });
-      await refresh();
-      return `Discarded ${plural(jobs, "job")}${more ? "; there are more" : ""}.`;
-    } });
-}
-
 function groupJobs({ items, next }, { query }) {
   const columns = [
     { name: "Job", cell: (job) => jobLink(job.id) },
@@ -126,7 +180,10 @@ function groupJobs({ items, next }, { query }) {
     { name: "Crashes", number: true, cell: (job) => job.crashes },
     { name: "Error", wide: true, cell: (job) => cut(job.error_message, 160) },
   ];
-  return [h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: "/dead" }, "Dead letters")),
-    heading("Jobs of the group"), table({ label: "Failed jobs", columns, rows: items, key: (job) => job.id, empty: "None is failed any more." }),
-    pager(query, next, address)];
+  return [
+    h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: "/dead" }, "Dead letters")),
+    heading("Jobs of the group"),
+    table({ label: "Failed jobs", columns, rows: items, key: (job) => job.id, empty: "None is failed any more." }),
+    pager(query, next, address),
+  ];
 }

@@ -14,74 +14,143 @@ export const job = {
   title: ({ params }) => `Job ${short(params.id)}`,
   every: 1,
   load: async ({ params }) => get(`/v1/jobs/${encodeURIComponent(params.id)}`),
-  announce: (before, after) => (before.job.status !== after.job.status && ENDED.has(after.job.status)
-    ? `Job ${short(after.job.id)} ${after.job.status}.` : null),
+  announce: (before, after) =>
+    before.job.status !== after.job.status && ENDED.has(after.job.status)
+      ? `Job ${short(after.job.id)} ${after.job.status}.`
+      : null,
   render({ job, body, result, timeline: parts, attempts, output }, context) {
     return [
-      h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: "/jobs" }, "Jobs"), " › ",
-        h("a", { href: `/jobs?workflow=${job.workflow}` }, job.workflow)),
-      heading([pill(job.status), h("span", { class: "mono id" }, job.id)], { aside: context.mayAct ? actions(job, context) : null }),
+      h(
+        "nav",
+        { class: "crumbs", "aria-label": "Breadcrumb" },
+        h("a", { href: "/jobs" }, "Jobs"),
+        " › ",
+        h("a", { href: `/jobs?workflow=${job.workflow}` }, job.workflow),
+      ),
+      heading([pill(job.status), h("span", { class: "mono id" }, job.id)], {
+        aside: context.mayAct ? actions(job, context) : null,
+      }),
       facts(job),
-      job.error_message && h("section", { class: "error", "aria-label": "Error", "data-key": "error" }, h("h2", null, "Error"), cut(job.error_message)),
+      job.error_message &&
+        h(
+          "section",
+          { class: "error", "aria-label": "Error", "data-key": "error" },
+          h("h2", null, "Error"),
+          cut(job.error_message),
+        ),
       h("div", { "data-key": "timeline" }, section("Where its time went", timeline(parts))),
-      h("div", { class: "columns", "data-key": "payload" }, section("Payload", json(body)), result && section("Results by phase", json(result)),
-        output && section("Stored by the workflow", json(output))),
-      h("div", { "data-key": "attempts" }, section("Attempts", table({ label: "Attempts", columns: ATTEMPTS, rows: attempts, key: (one) => String(one.fence),
-        empty: "No attempt has ended yet." }))),
+      h(
+        "div",
+        { class: "columns", "data-key": "payload" },
+        section("Payload", json(body)),
+        result && section("Results by phase", json(result)),
+        output && section("Stored by the workflow", json(output)),
+      ),
+      h(
+        "div",
+        { "data-key": "attempts" },
+        section(
+          "Attempts",
+          table({
+            label: "Attempts",
+            columns: ATTEMPTS,
+            rows: attempts,
+            key: (one) => String(one.fence),
+            empty: "No attempt has ended yet.",
+          }),
+        ),
+      ),
     ];
   },
 };
 
 function facts(job) {
   const fact = (name, ...value) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value));
-  return h("dl", { class: "facts" },
-    fact("Phase", job.phase), fact("Errors", `${job.attempts} of ${job.max_attempts}`), job.crashes > 0 && fact("Crashes", job.crashes),
+  return h(
+    "dl",
+    { class: "facts" },
+    fact("Phase", job.phase),
+    fact("Errors", `${job.attempts} of ${job.max_attempts}`),
+    job.crashes > 0 && fact("Crashes", job.crashes),
     fact("Created", when(job.created_at)),
-    job.completed_at ? fact("Took", duration(seconds(job.created_at, job.completed_at))) : fact("Age", duration(Math.floor(seconds(job.created_at)))),
+    job.completed_at
+      ? fact("Took", duration(seconds(job.created_at, job.completed_at)))
+      : fact("Age", duration(Math.floor(seconds(job.created_at)))),
     job.completed_at && fact("Ended", when(job.completed_at)),
     job.next_retry_at && !job.completed_at && fact("Due", when(job.next_retry_at)),
     job.wait_reason && !job.completed_at && fact("Waits for", job.wait_reason.replace("_", " ")),
     job.progress_total && fact("Progress", progress(job.progress_done ?? 0, job.progress_total, { label: "Progress" })),
     job.priority !== null && fact("Priority", job.priority),
-    job.lane && fact("Lane", job.lane), job.batch_id && fact("Batch", h("span", { class: "mono", title: job.batch_id }, short(job.batch_id))),
+    job.lane && fact("Lane", job.lane),
+    job.batch_id && fact("Batch", h("span", { class: "mono", title: job.batch_id }, short(job.batch_id))),
     job.locked_by && fact("Worker", h("span", { class: "mono" }, job.locked_by)),
-    fact("Trace id", h("span", { class: "mono wrap" }, job.trace_id), " ", button("Copy", () => copy(job.trace_id), "tiny")));
+    fact(
+      "Trace id",
+      h("span", { class: "mono wrap" }, job.trace_id),
+      " ",
+      button("Copy", () => copy(job.trace_id), "tiny"),
+    ),
+  );
 }
 
 function actions(job, { refresh }) {
   const name = `job ${short(job.id)}`;
-  if (job.status === "failed") return [button("Retry", () => retry(job, name, refresh), "primary"), button("Discard", () => discard(job, name, refresh))];
+  if (job.status === "failed")
+    return [
+      button("Retry", () => retry(job, name, refresh), "primary"),
+      button("Discard", () => discard(job, name, refresh)),
+    ];
   if (ENDED.has(job.status)) return null;
   return button("Cancel", () => cancel(job, name, refresh), "danger");
 }
 
 function cancel(job, name, refresh) {
-  ask({ title: `Cancel ${name}?`, text: "Nothing of a running attempt is kept. A cancelled job cannot be started again.", yes: "Cancel the job", danger: true,
-    fields: [field("Reason", h("input", { name: "reason", maxlength: 1000, value: "cancelled in the dashboard", required: true }), "Kept with the job.")],
+  ask({
+    title: `Cancel ${name}?`,
+    text: "Nothing of a running attempt is kept. A cancelled job cannot be started again.",
+    yes: "Cancel the job",
+    danger: true,
+    fields: [
+      field(
+        "Reason",
+        h("input", { name: "reason", maxlength: 1000, value: "cancelled in the dashboard", required: true }),
+        "Kept with the job.",
+      ),
+    ],
     act: async ({ reason }) => {
       await post(`/v1/jobs/${job.id}/cancel`, { reason });
       await refresh();
       return `Cancelled ${name}.`;
-    } });
+    },
+  });
 }
 
 function retry(job, name, refresh) {
-  ask({ title: `Retry ${name}?`, text: `Its phase ${job.phase} starts again with fresh budgets.`, yes: "Retry the job",
+  ask({
+    title: `Retry ${name}?`,
+    text: `Its phase ${job.phase} starts again with fresh budgets.`,
+    yes: "Retry the job",
     act: async () => {
       await post(`/v1/jobs/${job.id}/retry`);
       await refresh();
       return `Started ${name} again.`;
-    } });
+    },
+  });
 }
 
 function discard(job, name, refresh) {
-  ask({ title: `Discard ${name}?`, text: "It leaves the dead letters, becomes cancelled and keeps your reason.", yes: "Discard the job", danger: true,
+  ask({
+    title: `Discard ${name}?`,
+    text: "It leaves the dead letters, becomes cancelled and keeps your reason.",
+    yes: "Discard the job",
+    danger: true,
     fields: [field("Reason", h("input", { name: "reason", maxlength: 1000, required: true }))],
     act: async ({ reason }) => {
       await post("/v1/dead/discard", { ids: [job.id], reason });
       await refresh();
       return `Discarded ${name}.`;
-    } });
+    },
+  });
 }
 
 function copy(text) {
@@ -96,7 +165,15 @@ const ATTEMPTS = [
   { name: "Phase", cell: (one) => one.phase },
   { name: "Try", number: true, cell: (one) => one.attempt },
   { name: "Started", cell: (one) => (one.started_at ? moment(one.started_at) : "–") },
-  { name: "Ran", number: true, cell: (one) => (one.started_at ? duration(seconds(one.started_at, one.finished_at)) : "–") },
+  {
+    name: "Ran",
+    number: true,
+    cell: (one) => (one.started_at ? duration(seconds(one.started_at, one.finished_at)) : "–"),
+  },
   { name: "Worker", cell: (one) => h("span", { class: "mono soft" }, one.worker ?? "–") },
-  { name: "Error", wide: true, cell: (one) => (one.error ? cut(one.error, 160) : one.wait_reason?.replace("_", " ") ?? "") },
+  {
+    name: "Error",
+    wide: true,
+    cell: (one) => (one.error ? cut(one.error, 160) : (one.wait_reason?.replace("_", " ") ?? "")),
+  },
 ];

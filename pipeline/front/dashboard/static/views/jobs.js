@@ -15,29 +15,90 @@ export const jobs = {
   title: ({ query }) => (query.status ? `Jobs: ${query.status}` : "Jobs"),
   every: 2,
   async load({ query: { workflow, phase, status, cursor }, live }) {
-    const [page, stats] = await Promise.all([get("/v1/jobs", { workflow, phase, status, cursor, limit: 50 }), live.stats ?? get("/v1/stats")]);
+    const [page, stats] = await Promise.all([
+      get("/v1/jobs", { workflow, phase, status, cursor, limit: 50 }),
+      live.stats ?? get("/v1/stats"),
+    ]);
     return { ...page, phases: stats.phases };
   },
   render({ items, next, phases }, { query }) {
-    return [heading("Jobs"), filters(phases, query), table({ label: "Jobs", columns: COLUMNS, rows: items, key: (job) => job.id,
-      empty: next ? "Nothing on this page; there may be older ones." : "No job matches." }), pager(query, next, address)];
+    return [
+      heading("Jobs"),
+      filters(phases, query),
+      table({
+        label: "Jobs",
+        columns: COLUMNS,
+        rows: items,
+        key: (job) => job.id,
+        empty: next ? "Nothing on this page; there may be older ones." : "No job matches.",
+      }),
+      pager(query, next, address),
+    ];
   },
 };
 
 function filters(phases, query) {
   const workflows = [...new Set(phases.map((phase) => phase.workflow))];
-  const known = phases.filter((phase) => !query.workflow || phase.workflow === query.workflow).map((phase) => phase.phase);
+  const known = phases
+    .filter((phase) => !query.workflow || phase.workflow === query.workflow)
+    .map((phase) => phase.phase);
   const choose = (part) => refine({ cursor: null, ...part });
   const options = (all, names) => [["", all], ...[...new Set(names)].map((name) => [name, name])];
-  return h("search", { class: "filters" },
-    h("nav", { class: "segments", "aria-label": "State" }, ["", ...STATES].map((state) =>
-      h("a", { href: address({ ...query, status: state, cursor: null }), "aria-current": (query.status ?? "") === state ? "true" : null }, state || "all"))),
-    h("label", null, h("span", { class: "hidden" }, "Workflow"), select({ name: "workflow",
-      onchange: (event) => choose({ workflow: event.target.value, phase: null }) }, options("All workflows", workflows), query.workflow)),
-    h("label", null, h("span", { class: "hidden" }, "Phase"), select({ name: "phase",
-      onchange: (event) => choose({ phase: event.target.value }) }, options("All phases", known), query.phase)),
-    h("form", { role: "search", onsubmit: find }, h("label", null, h("span", { class: "hidden" }, "Job id"),
-      h("input", { name: "id", type: "search", placeholder: "Find by job id", autocomplete: "off", spellcheck: "false", maxlength: 200 }))));
+  return h(
+    "search",
+    { class: "filters" },
+    h(
+      "nav",
+      { class: "segments", "aria-label": "State" },
+      ["", ...STATES].map((state) =>
+        h(
+          "a",
+          {
+            href: address({ ...query, status: state, cursor: null }),
+            "aria-current": (query.status ?? "") === state ? "true" : null,
+          },
+          state || "all",
+        ),
+      ),
+    ),
+    h(
+      "label",
+      null,
+      h("span", { class: "hidden" }, "Workflow"),
+      select(
+        { name: "workflow", onchange: (event) => choose({ workflow: event.target.value, phase: null }) },
+        options("All workflows", workflows),
+        query.workflow,
+      ),
+    ),
+    h(
+      "label",
+      null,
+      h("span", { class: "hidden" }, "Phase"),
+      select(
+        { name: "phase", onchange: (event) => choose({ phase: event.target.value }) },
+        options("All phases", known),
+        query.phase,
+      ),
+    ),
+    h(
+      "form",
+      { role: "search", onsubmit: find },
+      h(
+        "label",
+        null,
+        h("span", { class: "hidden" }, "Job id"),
+        h("input", {
+          name: "id",
+          type: "search",
+          placeholder: "Find by job id",
+          autocomplete: "off",
+          spellcheck: "false",
+          maxlength: 200,
+        }),
+      ),
+    ),
+  );
 }
 
 function find(event) {
@@ -51,7 +112,10 @@ function find(event) {
 const COLUMNS = [
   { name: "State", cell: (job) => pill(job.status) },
   { name: "Job", cell: (job) => jobLink(job.id) },
-  { name: "Phase", cell: (job) => h("span", { class: "phase" }, h("span", { class: "soft" }, `${job.workflow} › `), job.phase) },
+  {
+    name: "Phase",
+    cell: (job) => h("span", { class: "phase" }, h("span", { class: "soft" }, `${job.workflow} › `), job.phase),
+  },
   { name: "Errors", number: true, cell: (job) => `${job.attempts}/${job.max_attempts}` },
   { name: "Created", cell: (job) => when(job.created_at) },
   { name: "Age", number: true, cell: (job) => duration(Math.max(0, seconds(job.created_at, job.completed_at))) },
@@ -59,8 +123,10 @@ const COLUMNS = [
 ];
 
 function what(job) {
-  if (job.status === "running" && job.progress_total) return progress(job.progress_done ?? 0, job.progress_total, { label: "Progress" });
-  if (job.status === "retryable") return h("span", null, "again ", when(job.next_retry_at), h("span", { class: "line" }, job.error_message));
+  if (job.status === "running" && job.progress_total)
+    return progress(job.progress_done ?? 0, job.progress_total, { label: "Progress" });
+  if (job.status === "retryable")
+    return h("span", null, "again ", when(job.next_retry_at), h("span", { class: "line" }, job.error_message));
   if (job.error_message) return h("span", { class: "line" }, job.error_message.slice(0, 300));
   if (job.status === "running") return h("span", { class: "soft line" }, job.locked_by);
   return job.wait_reason ? h("span", { class: "soft" }, job.wait_reason.replace("_", " ")) : null;

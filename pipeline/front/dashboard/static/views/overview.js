@@ -5,10 +5,15 @@ import { chart } from "/static/chart.js";
 import { h } from "/static/dom.js";
 import { capped, count, duration, percent, rate } from "/static/format.js";
 import { series, waitingOf } from "/static/history.js";
-import { heading, pill, section, table, when } from "/static/parts.js";
+import { heading, section } from "/static/parts.js";
+import { phases } from "/static/phases.js";
 
-const RANGES = [["1", "1 h"], ["3", "3 h"], ["24", "24 h"], ["168", "7 days"]];
-const SLOTS = 20;
+const RANGES = [
+  ["1", "1 h"],
+  ["3", "3 h"],
+  ["24", "24 h"],
+  ["168", "7 days"],
+];
 
 export const overview = {
   title: () => "Overview",
@@ -21,14 +26,27 @@ export const overview = {
   render({ hours, history, stats: loaded }, { live }) {
     const stats = live.stats ?? loaded;
     const found = series(history, hours, stats);
-    return [heading("Overview", { aside: ranges(hours) }), tiles(stats),
-      h("div", { class: "charts" }, charts(found)), section("Phases", phases(stats.phases))];
+    return [
+      heading("Overview", { aside: ranges(hours) }),
+      tiles(stats),
+      h("div", { class: "charts" }, charts(found)),
+      section("Phases", phases(stats.phases)),
+    ];
   },
 };
 
 function ranges(hours) {
-  return h("nav", { class: "segments", "aria-label": "Time shown in charts" }, RANGES.map(([value, text]) =>
-    h("a", { href: value === "3" ? "/" : `/?hours=${value}`, "aria-current": Number(value) === hours ? "true" : null }, text)));
+  return h(
+    "nav",
+    { class: "segments", "aria-label": "Time shown in charts" },
+    RANGES.map(([value, text]) =>
+      h(
+        "a",
+        { href: value === "3" ? "/" : `/?hours=${value}`, "aria-current": Number(value) === hours ? "true" : null },
+        text,
+      ),
+    ),
+  );
 }
 
 function tiles(stats) {
@@ -37,71 +55,77 @@ function tiles(stats) {
   const wrong = ended ? 1 - total((phase) => phase.succeeded_per_second) / ended : 0;
   const failed = total((phase) => phase.failed);
   const { alive = 0, missing = 0 } = stats.workers;
-  return h("dl", { class: "tiles" },
+  return h(
+    "dl",
+    { class: "tiles" },
     tile("Waiting", capped(total(waitingOf)), "not sent yet", "/jobs?status=pending"),
     tile("Queued", capped(total((phase) => phase.queued)), "in RabbitMQ", "/jobs?status=pending"),
     tile("Running", capped(total((phase) => phase.running)), "now", "/jobs?status=running"),
     tile("Throughput", `${rate(ended)}/s`, "in the last minute"),
     tile("Error rate", percent(Math.max(0, wrong)), "in the last minute", null, wrong > 0.05 && "bad"),
     tile("Dead letters", capped(failed), failed ? "need a decision" : "none", "/dead", failed > 0 && "bad"),
-    tile("Workers", count(alive), missing ? `alive, ${missing} missing` : "alive", "/workers", (missing > 0 || !alive) && "bad"),
-    tile("Relay lag", duration(stats.relay_lag_seconds), "behind what is due", null, stats.relay_lag_seconds > 10 && "bad"));
+    tile(
+      "Workers",
+      count(alive),
+      missing ? `alive, ${missing} missing` : "alive",
+      "/workers",
+      (missing > 0 || !alive) && "bad",
+    ),
+    tile(
+      "Relay lag",
+      duration(stats.relay_lag_seconds),
+      "behind what is due",
+      null,
+      stats.relay_lag_seconds > 10 && "bad",
+    ),
+  );
 }
 
 function tile(name, value, note, href, state) {
-  const shown = h("dd", { class: "value" }, href ? h("a", { href, "aria-label": `${name}: ${value} ${note}` }, value) : value);
+  const shown = h(
+    "dd",
+    { class: "value" },
+    href ? h("a", { href, "aria-label": `${name}: ${value} ${note}` }, value) : value,
+  );
   return h("div", { class: `tile ${state || ""}` }, h("dt", null, name), shown, h("dd", { class: "note" }, note));
 }
 
 function charts({ times, waiting, running, throughput, errors, errorRate, dead }) {
   const whole = (value) => count(Math.round(value));
   return [
-    chart({ title: "Queue depth", times, show: whole, top: 10, series: [
-      { name: "waiting", kind: "accent", values: waiting }, { name: "running", kind: "green", values: running }] }),
-    chart({ title: "Throughput per minute", times, show: whole, top: 10, series: [
-      { name: "succeeded", kind: "green", values: throughput }, { name: "errors", kind: "red", values: errors }] }),
-    chart({ title: "Error rate", times, show: percent, top: 0.05, series: [
-      { name: "of attempts", kind: "amber", values: errorRate }] }),
-    chart({ title: "Dead-lettered share", times, show: percent, top: 0.05, series: [
-      { name: "of ended jobs", kind: "red", values: dead }] }),
+    chart({
+      title: "Queue depth",
+      times,
+      show: whole,
+      top: 10,
+      series: [
+        { name: "waiting", kind: "accent", values: waiting },
+        { name: "running", kind: "green", values: running },
+      ],
+    }),
+    chart({
+      title: "Throughput per minute",
+      times,
+      show: whole,
+      top: 10,
+      series: [
+        { name: "succeeded", kind: "green", values: throughput },
+        { name: "errors", kind: "red", values: errors },
+      ],
+    }),
+    chart({
+      title: "Error rate",
+      times,
+      show: percent,
+      top: 0.05,
+      series: [{ name: "of attempts", kind: "amber", values: errorRate }],
+    }),
+    chart({
+      title: "Dead-lettered share",
+      times,
+      show: percent,
+      top: 0.05,
+      series: [{ name: "of ended jobs", kind: "red", values: dead }],
+    }),
   ];
-}
-
-function phases(rows) {
-  const jobs = (phase, more = "") => `/jobs?workflow=${phase.workflow}&phase=${phase.phase}${more}`;
-  const columns = [
-    { name: "Phase", cell: (phase) => h("a", { href: jobs(phase), class: "phase" }, h("span", { class: "soft" }, `${phase.workflow} › `), phase.phase) },
-    { name: "Pool", cell: pool },
-    { name: "Waiting", cell: waiting, number: true },
-    { name: "Queued", cell: (phase) => zero(phase.queued), number: true },
-    { name: "Running", cell: (phase) => zero(phase.running), number: true },
-    { name: "Retrying", cell: (phase) => zero(phase.retryable), number: true },
-    { name: "Failed", cell: (phase) => (phase.failed ? h("a", { href: `/dead?workflow=${phase.workflow}`, class: "bad" }, capped(phase.failed)) : zero(0)), number: true },
-    { name: "Oldest", cell: (phase) => (phase.oldest_seconds === null ? zero(0, "–") : duration(phase.oldest_seconds)), number: true },
-    { name: "Per second", cell: (phase) => (phase.ended_per_second ? rate(phase.ended_per_second) : zero(0)), number: true },
-    { name: "Errors", cell: (phase) => (phase.error_rate ? percent(phase.error_rate) : zero(0, "–")), number: true },
-  ];
-  return table({ label: "Phases", columns, rows, key: (phase) => phase.queue, empty: "No phase is registered yet: start a worker, or run pipeline migrate." });
-}
-
-const zero = (value, text = "0") => (value ? capped(value) : h("span", { class: "zero" }, text));
-
-function waiting(phase) {
-  const reasons = Object.entries(phase.waiting);
-  if (phase.paused_until) return h("span", null, pill("paused"), " until ", when(phase.paused_until));
-  if (!reasons.length) return zero(0);
-  return h("span", null, capped(waitingOf(phase)), h("span", { class: "why" }, reasons.map(([why, n]) => `${why.replace("_", " ")} ${capped(n)}`).join(", ")));
-}
-
-/** A square for each processor, and the same in words. */
-function pool({ pool, busy, error, running }) {
-  if (pool === null) return h("span", { class: "soft" }, running ? `${running} busy, no limit` : "no limit");
-  const working = busy - error;
-  const idle = Math.max(0, pool - busy);
-  const words = [working && `${working} busy`, error && `${error} in error`, idle && `${idle} idle`].filter(Boolean).join(", ");
-  const state = (n) => (n < error ? "error" : n < busy ? "busy" : "idle");
-  const part = (n) => ({ width: `${(n / pool) * 100}%` });
-  const drawn = pool <= SLOTS ? Array.from({ length: pool }, (_, n) => h("i", { class: state(n) }))
-    : h("span", { class: "many" }, h("i", { class: "error", style: part(error) }), h("i", { class: "busy", style: part(working) }));
-  return h("span", { class: "pool" }, h("span", { class: "slots", "aria-hidden": "true" }, drawn), h("span", { class: "words" }, words));
 }

@@ -5,7 +5,15 @@ import { h } from "/static/dom.js";
 import { heading, pager, pill, progress, table, when } from "/static/parts.js";
 
 const SHOWN = 10;
-export const kind = (status) => ({ NEW: "pending", QUEUED: "pending", MATCHING: "running", COMPLETED: "succeeded", FAILED: "failed", CANCELLED: "cancelled" })[status] ?? status;
+export const kind = (status) =>
+  ({
+    NEW: "pending",
+    QUEUED: "pending",
+    MATCHING: "running",
+    COMPLETED: "succeeded",
+    FAILED: "failed",
+    CANCELLED: "cancelled",
+  })[status] ?? status;
 const address = (query) => `/projects${queryString(query)}`;
 
 export const projects = {
@@ -22,12 +30,27 @@ export const projects = {
     const columns = [
       { name: "State", cell: (project) => pill(project.status.toLowerCase(), kind(project.status)) },
       { name: "Project", wide: true, cell: (project) => h("a", { href: `/projects/${project.id}` }, project.name) },
-      { name: "Progress", cell: (project) => (done.has(project.id) ? progress(Math.round(done.get(project.id) * 1000), 1000, { label: project.name }) : h("span", { class: "soft" }, "–")) },
+      {
+        name: "Progress",
+        cell: (project) =>
+          done.has(project.id)
+            ? progress(Math.round(done.get(project.id) * 1000), 1000, { label: project.name })
+            : h("span", { class: "soft" }, "–"),
+      },
       { name: "Rounds", number: true, cell: (project) => project.round },
       { name: "Created", cell: (project) => when(project.created_at) },
       { name: "Completed", cell: (project) => when(project.completed_at) },
     ];
-    return [heading("Projects"), table({ label: "Projects", columns, rows: items, key: (project) => String(project.id),
-      empty: "No project yet. POST /v1/projects makes one." }), pager(query, next, address)];
+    return [
+      heading("Projects"),
+      table({
+        label: "Projects",
+        columns,
+        rows: items,
+        key: (project) => String(project.id),
+        empty: "No project yet. POST /v1/projects makes one.",
+      }),
+      pager(query, next, address),
+    ];
   },
 };

@@ -1,0 +1,82 @@
+// What can be done about dead letters, each after a question.
+
+import { post } from "/static/api.js";
+import { sendCanary } from "/static/canary.js";
+import { ask, field } from "/static/dialog.js";
+import { h } from "/static/dom.js";
+import { plural } from "/static/format.js";
+
+const MOST = 5000;
+
+export function replayOne(group, sample, { refresh }) {
+  ask({
+    title: "Replay one job as a canary?",
+    text: `Job ${sample.id} starts again with fresh budgets; the others stay where they are until you see how it goes.`,
+    yes: "Replay one",
+    act: async () => {
+      await sendCanary(group, sample.id);
+      await refresh();
+      return "The canary is on its way.";
+    },
+  });
+}
+
+export function replayRest(group, { refresh }) {
+  const fields = [
+    field(
+      "Jobs per second",
+      h("input", {
+        name: "per_second",
+        type: "number",
+        min: "0.01",
+        max: "10000",
+        step: "any",
+        value: "10",
+        required: true,
+      }),
+      "They start one after another at this rate, oldest first.",
+    ),
+    field(
+      "At most",
+      h("input", {
+        name: "limit",
+        type: "number",
+        min: "1",
+        max: String(MOST),
+        step: "1",
+        value: String(Math.min(MOST, group.jobs)),
+        required: true,
+      }),
+    ),
+  ];
+  ask({
+    title: `Replay ${plural(group.jobs, "job")}?`,
+    text: `${group.cause} in ${group.workflow} › ${group.phase}`,
+    fields,
+    yes: "Replay them",
+    act: async ({ per_second, limit }) => {
+      const { jobs, more } = await post("/v1/dead/replay", {
+        group: group.group,
+        per_second: Number(per_second),
+        limit: Number(limit),
+      });
+      await refresh();
+      return `Replayed ${plural(jobs, "job")} at ${per_second} a second${more ? "; there are more" : ""}.`;
+    },
+  });
+}
+
+export function discard(group, { refresh }) {
+  ask({
+    title: `Discard ${plural(group.jobs, "job")}?`,
+    text: "They leave the dead letters, become cancelled and keep your reason. This cannot be undone.",
+    danger: true,
+    fields: [field("Reason", h("input", { name: "reason", maxlength: 1000, required: true }))],
+    yes: "Discard them",
+    act: async ({ reason }) => {
+      const { jobs, more } = await post("/v1/dead/discard", { group: group.group, limit: MOST, reason });
+      await refresh();
+      return `Discarded ${plural(jobs, "job")}${more ? "; there are more" : ""}.`;
+    },
+  });
+}
