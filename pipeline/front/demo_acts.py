@@ -59,8 +59,10 @@ def _coins(connection: Connection, sandbox: str) -> None:
                     VALUES (:year, :mintmark, :denomination, :series, :title)"""),
             {"year": year, "mintmark": mintmark, "denomination": denomination, "series": series, "title": title},
         )
-    connection.execute(text("""INSERT INTO scrape_jobs (intake_id, source_id)
-                               SELECT i.id, s.id FROM coin_intakes i, sources s WHERE s.enabled"""))
+    connection.execute(
+        text("""INSERT INTO scrape_jobs (intake_id, source_id)
+                               SELECT i.id, s.id FROM coin_intakes i, sources s WHERE s.enabled""")
+    )
 
 
 ACTS = (

@@ -36,4 +36,4 @@ def run(say: Callable[[str], None]) -> None:
     stop.wait()
     caretaker.stop()
     broker.close()
-    presence.stop()
+    presence.stop(clean=outbound.drain(5))

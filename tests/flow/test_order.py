@@ -15,7 +15,9 @@ def test_earlier_phases_go_before_later_ones(place: Place) -> None:
     place.db.execute("UPDATE outbox SET phase_id = (SELECT id FROM phases WHERE queue = 'triple.third')")
     early = submit_many(None, "triple", [{}] * JOBS)
     sender = place.worker(queues=("nothing",))
-    place.until(lambda: place.depth("triple.first") == JOBS and place.depth("triple.third") == JOBS, what="all messages")
+    place.until(
+        lambda: place.depth("triple.first") == JOBS and place.depth("triple.third") == JOBS, what="all messages"
+    )
     sender.terminate()
     sender.wait()
     place.worker(threads=1)

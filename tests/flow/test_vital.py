@@ -20,7 +20,9 @@ sleep(30)
 
 def test_the_process_ends_and_says_why() -> None:
     """At once, with the reason and the thread's name."""
-    ended = subprocess.run([sys.executable, "-c", FAILS], cwd=ROOT, capture_output=True, text=True, timeout=20, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", FAILS], cwd=ROOT, capture_output=True, text=True, timeout=20, check=False
+    )
     assert ended.returncode == EXIT_CODE
     said = ended.stdout + ended.stderr
     assert "pipeline-test" in said

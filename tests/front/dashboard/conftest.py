@@ -37,7 +37,9 @@ def open_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open
         page = context.new_page()
         origin = "/".join(url.split("/")[:3])
         page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-        page.on("console", lambda said: wrong.append(f"console: {said.text}") if _is_wrong(said.type, said.text) else None)
+        page.on(
+            "console", lambda said: wrong.append(f"console: {said.text}") if _is_wrong(said.type, said.text) else None
+        )
         page.on("request", lambda asked: wrong.append(f"outside: {asked.url}") if _is_outside(asked, origin) else None)
         page.goto(url)
         return page

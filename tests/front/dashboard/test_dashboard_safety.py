@@ -59,7 +59,9 @@ def findings(page: Page, where: str, *rules: str) -> list[str]:
     ]
 
 
-def test_every_view_is_accessible_in_light_and_dark_and_fits_a_phone(place: Place, serve: Serve, open_page: OpenPage) -> None:
+def test_every_view_is_accessible_in_light_and_dark_and_fits_a_phone(
+    place: Place, serve: Serve, open_page: OpenPage
+) -> None:
     """With something in every view: no serious finding of axe-core, and nothing to be scrolled sideways."""
     job, project = furnish(place)
     page = open_page(f"{serve()}/?hours=1")
@@ -100,7 +102,10 @@ def test_hostile_payloads_and_huge_errors_do_no_harm(place: Place, serve: Serve,
                 page.goto(base + path)
                 expect(page.locator("main")).to_contain_text("<script>window.harmed")
             assert overflow(page) <= 0, (path, width)
-            assert page.evaluate("[window.harmed, document.querySelectorAll('main img, main script').length]") == [None, 0]
+            assert page.evaluate("[window.harmed, document.querySelectorAll('main img, main script').length]") == [
+                None,
+                0,
+            ]
 
 
 def test_an_opened_text_stays_open_while_the_page_brings_itself_up_to_date(
