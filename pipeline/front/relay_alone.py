@@ -35,5 +35,6 @@ def run(say: Callable[[str], None]) -> None:
     say(f"relay {presence.worker_id} is up")
     stop.wait()
     caretaker.stop()
+    clean = outbound.drain(5)
     broker.close()
-    presence.stop(clean=outbound.drain(5))
+    presence.stop(clean=clean)

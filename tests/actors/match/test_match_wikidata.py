@@ -86,7 +86,8 @@ def test_a_refused_question_fails_with_wikidatas_own_words(settings: MatchSettin
 
 @pytest.mark.parametrize(
     ("header", "least", "most"),
-    [("7", 7, 7), (format_datetime(datetime.now(UTC) + timedelta(minutes=10)), 100, 600), ("", 5, 5)],
+    [("7", 7, 7), (format_datetime(datetime.now(UTC) + timedelta(minutes=50)), 100, 3000), ("", 5, 5)],
+    ids=["seconds", "date", "none"],
 )
 def test_a_429_pauses_the_lane_and_costs_nothing(
     sandbox: Sandbox, settings: MatchSettings, header: str, least: float, most: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from tests.front.api.conftest import serve  # noqa: F401  the same real server
 
@@ -26,10 +26,10 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def open_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenPage]:
+def open_page(browser: Browser) -> Iterator[OpenPage]:
     """``open_page(url, scheme=…, width=…)``. Afterwards no page may have had an error or asked another server."""
     wrong: list[str] = []
-    contexts = []
+    contexts: list[BrowserContext] = []
 
     def start(url: str, *, scheme: str = "light", width: int = 1280) -> Page:
         context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 860})  # type: ignore[arg-type]
@@ -37,10 +37,8 @@ def open_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open
         page = context.new_page()
         origin = "/".join(url.split("/")[:3])
         page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-        page.on(
-            "console", lambda said: wrong.append(f"console: {said.text}") if _is_wrong(said.type, said.text) else None
-        )
-        page.on("request", lambda asked: wrong.append(f"outside: {asked.url}") if _is_outside(asked, origin) else None)
+        page.on("console", lambda said: wrong.extend(_complaints(said)))
+        page.on("request", lambda asked: wrong.extend(_outside(asked, origin)))
         page.goto(url)
         return page
 
@@ -50,10 +48,11 @@ def open_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open
     assert wrong == []
 
 
-def _is_wrong(kind: str, text: str) -> bool:
+def _complaints(said: ConsoleMessage) -> list[str]:
     # Chromium itself logs every answer that is an error, such as the 401 before a sign-in.
-    return kind in ("error", "warning") and not text.startswith("Failed to load resource")
+    ours = said.type in ("error", "warning") and not said.text.startswith("Failed to load resource")
+    return [f"console: {said.text}"] if ours else []
 
 
-def _is_outside(asked: Request, origin: str) -> bool:
-    return not asked.url.startswith(f"{origin}/")
+def _outside(asked: Request, origin: str) -> list[str]:
+    return [] if asked.url.startswith(f"{origin}/") else [f"outside: {asked.url}"]

@@ -6,10 +6,12 @@ import json
 import re
 from uuid import UUID
 
+import pytest
 from playwright.sync_api import Page, expect
 from pydantic import SecretStr
 
 from pipeline.flow.submit import submit, submit_many
+from pipeline.front.api import events
 from tests.front.api.conftest import OPERATOR, TOKENS, VIEWER, Serve
 from tests.front.dashboard.conftest import OpenPage
 from tests.place import Place
@@ -170,3 +172,23 @@ def test_tokens_bring_a_sign_in_and_a_viewer_only_looks(place: Place, serve: Ser
     page.get_by_label("Token").fill(OPERATOR)
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Submit job")).to_be_visible()
+
+
+def test_the_page_goes_on_without_the_stream_and_says_what_it_cannot_read(
+    place: Place, serve: Serve, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused as a listener it asks by itself; what it showed stays, marked as old, until the server answers again."""
+    submit(None, "single")
+    page = open_page(f"{serve()}/jobs")
+    rows = page.get_by_role("table", name="Jobs").locator("tbody tr")
+    expect(rows).to_have_count(1)
+    page.route("**/v1/jobs*", lambda route: route.abort())
+    expect(page.get_by_text("Not up to date")).to_be_visible()
+    expect(rows).to_have_count(1)
+    page.unroute("**/v1/jobs*")
+    expect(page.get_by_text("Not up to date")).to_have_count(0)
+    monkeypatch.setattr(events, "LISTENERS", 0)
+    page.reload()
+    expect(page.locator(".stream")).to_have_text("every 5 s")
+    submit(None, "single")
+    expect(rows).to_have_count(2)

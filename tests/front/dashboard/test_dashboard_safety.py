@@ -102,10 +102,8 @@ def test_hostile_payloads_and_huge_errors_do_no_harm(place: Place, serve: Serve,
                 page.goto(base + path)
                 expect(page.locator("main")).to_contain_text("<script>window.harmed")
             assert overflow(page) <= 0, (path, width)
-            assert page.evaluate("[window.harmed, document.querySelectorAll('main img, main script').length]") == [
-                None,
-                0,
-            ]
+            assert page.evaluate("window.harmed") is None
+            expect(page.locator("main :is(img, script)")).to_have_count(0)
 
 
 def test_an_opened_text_stays_open_while_the_page_brings_itself_up_to_date(
@@ -149,4 +147,4 @@ def test_files_are_small_and_bring_nothing_from_elsewhere(file: Path) -> None:
     assert [found for found in re.findall(r"https?://[^\s\"'`<)]+", text) if found not in PLAIN] == []
 
 
-PLAIN = {"http://www.w3.org/2000/svg", "https://example.org\\"}
+PLAIN = {"http://www.w3.org/2000/svg", "https://example.org"}

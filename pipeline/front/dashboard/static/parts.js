@@ -49,7 +49,7 @@ export function cut(text, most = PREVIEW) {
 
 /** JSON, indented. */
 export function json(value) {
-  return cut(JSON.stringify(value, null, 2), 1200);
+  return cut(JSON.stringify(value, null, 2), 800);
 }
 
 /** A table that becomes cards on a phone; the roles stay when its looks change.

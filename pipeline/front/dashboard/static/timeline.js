@@ -21,7 +21,7 @@ export function timeline(parts) {
   return h(
     "div",
     { class: "timeline" },
-    legend(sums, all),
+    legend(sums, all, parts),
     h(
       "div",
       { class: "rows", role: "img", "aria-label": words(phases, parts) },
@@ -43,20 +43,17 @@ export function timeline(parts) {
   );
 }
 
-function legend(sums, all) {
+const isBad = (part) => part.outcome && !["succeeded", "parked", "handed_back"].includes(part.outcome);
+
+function legend(sums, all, parts) {
+  const key = (kind) => h("span", { class: `key ${kind.replace(" ", "-")}`, "aria-hidden": "true" });
   return h(
     "ul",
     { class: "legend" },
     sums.map(([kind, sum]) =>
-      h(
-        "li",
-        null,
-        h("span", { class: `key ${kind.replace(" ", "-")}`, "aria-hidden": "true" }),
-        kind,
-        h("b", null, duration(sum)),
-        h("span", { class: "soft" }, percent(sum / all)),
-      ),
+      h("li", null, key(kind), kind, h("b", null, duration(sum)), h("span", { class: "soft" }, percent(sum / all))),
     ),
+    parts.some(isBad) && h("li", null, key("edge"), "ended in an error"),
   );
 }
 
@@ -65,7 +62,7 @@ function stretch(part, begin, end) {
   const left = ((Date.parse(part.started_at) - begin) / whole) * 100;
   const width = ((Date.parse(part.ended_at) - Date.parse(part.started_at)) / whole) * 100;
   const title = `${part.part} ${duration(part.seconds)}, try ${part.attempt}${part.outcome ? `: ${part.outcome}` : ""}`;
-  const bad = part.outcome && !["succeeded", "parked", "handed_back"].includes(part.outcome);
+  const bad = isBad(part);
   return h(
     "span",
     { class: `stretch ${kindOf(part)} ${bad ? "bad" : ""}`, title, style: { left: `${left}%`, width: `${width}%` } },

@@ -41,13 +41,6 @@ export const job = {
       h("div", { "data-key": "timeline" }, section("Where its time went", timeline(parts))),
       h(
         "div",
-        { class: "columns", "data-key": "payload" },
-        section("Payload", json(body)),
-        result && section("Results by phase", json(result)),
-        output && section("Stored by the workflow", json(output)),
-      ),
-      h(
-        "div",
         { "data-key": "attempts" },
         section(
           "Attempts",
@@ -59,6 +52,13 @@ export const job = {
             empty: "No attempt has ended yet.",
           }),
         ),
+      ),
+      h(
+        "div",
+        { class: "columns", "data-key": "payload" },
+        section("Payload", json(body)),
+        result && section("Results by phase", json(result)),
+        output && section("Stored by the workflow", json(output)),
       ),
     ];
   },

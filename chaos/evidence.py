@@ -1,0 +1,73 @@
+"""Collecting what the reconciliation judges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import httpx
+
+from chaos.observer import Deadline, until
+from chaos.reconcile import Attempt, Effect, Evidence, JobRow
+from chaos.stage import Stage
+from pipeline.broker.topology import dead_letter_queue
+
+JOBS = "SELECT id, status, fence FROM jobs WHERE id = ANY (%s)"
+ATTEMPTS = """SELECT job_id AS job, fence, phase, outcome, worker, started_at AS started, finished_at AS finished, error
+    FROM attempts WHERE job_id = ANY (%s) ORDER BY job_id, fence"""
+EFFECTS = "SELECT job_id AS job, phase, fence FROM chaos_ledger WHERE job_id = ANY (%s)"
+OUTBOX = "SELECT count(*) FROM outbox WHERE job_id = ANY (%s)"
+UNFINISHED = "SELECT count(*) FROM jobs WHERE id = ANY (%s) AND completed_at IS NULL"
+EMPTY_WITHIN = 40.0
+
+
+def wait_for_the_end(stage: Stage, jobs: Sequence[UUID], seconds: float) -> bool:
+    """True when all jobs are final; False when the time was up before."""
+    ids = list(jobs)
+    try:
+        return bool(until(lambda: not stage.observer.one(UNFINISHED, ids), seconds, "the jobs to end", pause=0.1))
+    except Deadline:
+        return False
+
+
+def gather(stage: Stage, jobs: Sequence[UUID]) -> Evidence:
+    """The state of these jobs now; messages that are still on their way to being refused are given a while."""
+    ids = list(jobs)
+    look = stage.observer
+    effects = [Effect(**row) for row in look.rows(EFFECTS, ids)] if stage.subject.has_ledger else None
+    return Evidence(
+        submitted=ids, phases=stage.phases(), effects=effects,
+        jobs=[JobRow(**row) for row in look.rows(JOBS, ids)],
+        attempts=[Attempt(**row) for row in look.rows(ATTEMPTS, ids)],
+        outbox=look.one(OUTBOX, ids), messages=_left_messages(stage),
+    )  # fmt: skip
+
+
+def tell(stage: Stage, job: UUID) -> list[str]:
+    """All that is known about a job that does not add up."""
+    rows = stage.observer.rows("SELECT * FROM jobs WHERE id = %s", job)
+    rows += stage.observer.rows("SELECT * FROM attempts WHERE job_id = %s ORDER BY fence", job)
+    rows += stage.observer.rows("SELECT * FROM outbox WHERE job_id = %s", job)
+    told = [", ".join(f"{key}={value}" for key, value in row.items() if value is not None) for row in rows]
+    return told + stage.crew.lines_about(str(job))
+
+
+def _left_messages(stage: Stage) -> dict[str, int]:
+    queues = stage.queues()
+    wanted = {*queues, *map(dead_letter_queue, queues)}
+    left: dict[str, int] = {}
+
+    def empty() -> bool:
+        nonlocal left
+        try:
+            counts = stage.servers.rabbitmq.queue_counts(stage.name)
+        except httpx.HTTPError:
+            return False
+        left = {queue: sum(counts.get(queue, (0, 0))) for queue in wanted}
+        return not any(left.values())
+
+    try:
+        until(empty, EMPTY_WITHIN, "empty queues", pause=0.2)
+    except Deadline:
+        pass
+    return left

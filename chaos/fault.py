@@ -1,0 +1,82 @@
+"""What a fault is: something that is done to a running system, and what it excuses."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from chaos.observer import Observer
+from chaos.stage import Stage
+
+
+class Skipped(Exception):
+    """The fault cannot be made on this machine; the message says why."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A worker that was killed, when, and those that were there to take over."""
+
+    worker: str
+    at: datetime
+    others: frozenset[str]
+
+
+@dataclass
+class Hits:
+    """What the fault did. ``hits`` 0 means that it found nothing to hit."""
+
+    hits: int = 0
+    unit: str = ""
+    kills: list[Kill] = field(default_factory=list)
+    consumers_back: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Scene:
+    """What a fault may use. Its dice are its own, so that a run can be repeated."""
+
+    stage: Stage
+    observer: Observer
+    chance: random.Random
+    quick: bool
+
+    def pause(self, least: float, most: float) -> None:
+        """A random moment: this is what the dice are for, not a wait for something."""
+        time.sleep(self.chance.uniform(least, most))
+
+    def times(self, quick: int, full: int) -> int:
+        return quick if self.quick else full
+
+
+Act = Callable[[Scene], Hits]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """``explains``: how attempts may end under it. ``load``: calm leaves threads free, deep fills the queues."""
+
+    name: str
+    act: Act
+    explains: frozenset[str] = frozenset()
+    load: str = "normal"
+
+
+CATALOGUE: dict[str, Fault] = {}
+
+
+def fault(name: str, *, explains: Iterable[str] = (), load: str = "normal") -> Callable[[Act], Act]:
+    """Enter the function into the catalogue."""
+
+    def enter(act: Act) -> Act:
+        CATALOGUE[name] = Fault(name, act, frozenset(explains), load)
+        return act
+
+    return enter
+
+
+def now() -> datetime:
+    return datetime.now(UTC)

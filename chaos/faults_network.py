@@ -1,0 +1,109 @@
+"""Faults of the network between one worker and a server, of its disk, and of its clock."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+from chaos.fault import Hits, Scene, Skipped, fault
+from chaos.proxy import Mode
+
+# Without PostgreSQL a worker's lease runs out, or its lock is free: others take its jobs.
+WITHOUT_POSTGRES = ["parked", "stale", "crashed"]
+
+
+def _bad_network(scene: Scene, server: str, modes: list[Mode]) -> Hits:
+    if server not in scene.stage.proxies:
+        raise Skipped("no worker is behind a proxy in this run")
+    hit = 0
+    for mode in modes:
+        scene.pause(0.2, 1.0)
+        with scene.stage.proxies[server].behaving(mode) as connections:
+            hit += connections
+            scene.pause(6, 14)
+    return Hits(hit, "connections")
+
+
+@fault("PostgreSQL unreachable for one worker", explains=WITHOUT_POSTGRES)
+def cut_postgres(scene: Scene) -> Hits:
+    """Reset and refused."""
+    return _bad_network(scene, "postgres", ["cut"])
+
+
+@fault("PostgreSQL half-open for one worker", explains=WITHOUT_POSTGRES)
+def half_open_postgres(scene: Scene) -> Hits:
+    """The server saw the connections end, the worker did not."""
+    return _bad_network(scene, "postgres", ["half_open"])
+
+
+@fault("PostgreSQL one direction only for one worker", explains=WITHOUT_POSTGRES)
+def hold_postgres(scene: Scene) -> Hits:
+    """Questions arrive and answers do not, then the other way round."""
+    return _bad_network(scene, "postgres", ["hold_down", "hold_up"])
+
+
+@fault("PostgreSQL 0.3 s away for one worker", explains=WITHOUT_POSTGRES)
+def delay_postgres(scene: Scene) -> Hits:
+    """Every piece comes late."""
+    return _bad_network(scene, "postgres", ["delay"])
+
+
+@fault("RabbitMQ unreachable for one worker")
+def cut_rabbitmq(scene: Scene) -> Hits:
+    """Reset and refused; the worker keeps its jobs."""
+    return _bad_network(scene, "rabbitmq", ["cut"])
+
+
+@fault("RabbitMQ half-open for one worker")
+def half_open_rabbitmq(scene: Scene) -> Hits:
+    """The server saw the connections end, the worker did not."""
+    return _bad_network(scene, "rabbitmq", ["half_open"])
+
+
+@fault("RabbitMQ one direction only for one worker")
+def hold_rabbitmq(scene: Scene) -> Hits:
+    """Messages come and answers do not arrive, then the other way round."""
+    return _bad_network(scene, "rabbitmq", ["hold_down", "hold_up"])
+
+
+@fault("RabbitMQ 0.3 s away for one worker")
+def delay_rabbitmq(scene: Scene) -> Hits:
+    """Every piece comes late."""
+    return _bad_network(scene, "rabbitmq", ["delay"])
+
+
+@fault("temp folder on a full disk", explains=["retried"])
+def full_disk(scene: Scene) -> Hits:
+    """A small file system is put over the temp folder, and is full; the phases' errors cost them their own budget."""
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        raise Skipped("mounting a small file system needs root")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "chaos", str(scene.stage.temp_folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        raise Skipped("this machine does not let us mount a file system")
+    try:
+        scene.pause(4, 7)
+    finally:
+        subprocess.run(["umount", "-l", str(scene.stage.temp_folder)], capture_output=True, check=True)
+    return Hits(1, "mount")
+
+
+@fault("clock of one worker 10 minutes off", explains=["handed_back"])
+def wrong_clock(scene: Scene) -> Hits:
+    """Times come from PostgreSQL, so that a worker's own clock has no say: one more worker, ahead of its time."""
+    program = shutil.which("faketime")
+    if program is None:
+        raise Skipped("faketime is not installed")
+    command = [program, "-f", "+600s", sys.executable, "-m", "dramatiq", "pipeline.actors", "--processes", "1"]
+    before = len(scene.stage.crew.living(scene.observer))
+    worker = subprocess.Popen([*command, "--threads", "8"], env={**os.environ, **scene.stage.environment()},
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+    try:
+        scene.stage.crew.at_least(scene.observer, before + 1)
+        scene.pause(6, 10)
+    finally:
+        worker.send_signal(signal.SIGTERM)
+        worker.wait(60)
+    return Hits(1, "worker")

@@ -1,0 +1,73 @@
+"""Jobs in a steady stream, submitted through every outage."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from uuid import UUID
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from chaos.subject import Subject
+from pipeline import submit_many
+
+PATIENCE = 120.0
+TICK = 0.25
+
+
+class Load:
+    """A burst, then so many jobs a second until ``stop``.
+
+    A submit whose answer was lost with the connection is repeated under the same keys, so that ``jobs`` has exactly
+    the jobs that exist.
+    """
+
+    def __init__(self, subject: Subject, label: str, chance: random.Random) -> None:
+        self._subject = subject
+        self._label = label
+        self._chance = chance
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._number = 0
+        self._error: Exception | None = None
+        self.jobs: list[UUID] = []
+
+    def start(self, burst: int, rate: float) -> None:
+        """Return when the burst is submitted."""
+        self._submit(burst)
+        self._thread = threading.Thread(target=self._drip, args=(rate,), name="load", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Submit no more; raises what stopped the stream before its time."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _drip(self, rate: float) -> None:
+        owed = 0.0
+        try:
+            while not self._stop.wait(TICK):
+                owed += rate * TICK
+                self._submit(int(owed))
+                owed -= int(owed)
+        except Exception as error:
+            self._error = error
+
+    def _submit(self, n: int) -> None:
+        numbers = range(self._number, self._number + n)
+        self._number += n
+        bodies = [self._subject.body(number, self._chance) for number in numbers]
+        keys = [f"{self._label}:{number}" for number in numbers]
+        deadline = time.monotonic() + PATIENCE
+        while n:
+            try:
+                self.jobs += submit_many(None, self._subject.workflow, bodies, keys=keys)
+                return
+            except SQLAlchemyError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)

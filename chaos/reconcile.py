@@ -1,0 +1,131 @@
+"""The books: what was submitted against what became of it. Pure, so that a test can cook them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """A job as it stands at the end."""
+
+    id: UUID
+    status: str
+    fence: int
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A row of the ledger: a phase's database effect, and the attempt that wrote it."""
+
+    job: UUID
+    phase: str
+    fence: int
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A row of the job's history."""
+
+    job: UUID
+    fence: int
+    phase: str
+    outcome: str
+    worker: str | None = None
+    started: datetime | None = None
+    finished: datetime | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything about the jobs of one wave. ``effects`` is None when the workflow keeps no ledger."""
+
+    submitted: Sequence[UUID]
+    phases: Sequence[str]
+    jobs: Sequence[JobRow]
+    attempts: Sequence[Attempt]
+    effects: Sequence[Effect] | None
+    outbox: int = 0
+    messages: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Findings:
+    """What does not add up, a sentence each; ``about`` has the jobs concerned."""
+
+    lost: list[str] = field(default_factory=list)
+    duplicated: list[str] = field(default_factory=list)
+    unexplained: list[str] = field(default_factory=list)
+    about: list[UUID] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.lost or self.duplicated or self.unexplained)
+
+    def note(self, kind: list[str], job: UUID, sentence: str) -> None:
+        kind.append(f"job {job} {sentence}")
+        self.about.append(job)
+
+
+def reconcile(evidence: Evidence, explained: Iterable[str]) -> Findings:
+    """``explained``: how an attempt may end under the faults of this wave, besides succeeding."""
+    found = Findings()
+    _states(evidence, found)
+    _history(evidence, found, {"succeeded", *explained})
+    if evidence.effects is not None:
+        _effects(evidence, evidence.effects, found)
+    if evidence.outbox:
+        found.unexplained.append(f"{evidence.outbox} rows of ended jobs are left in the outbox")
+    for queue, count in sorted(evidence.messages.items()):
+        if count:
+            found.unexplained.append(f"{count} messages are left in queue {queue}")
+    return found
+
+
+def _states(evidence: Evidence, found: Findings) -> None:
+    status = {job.id: job.status for job in evidence.jobs}
+    for job in evidence.submitted:
+        if job not in status:
+            found.note(found.lost, job, "was submitted and is gone")
+        elif status[job] != "succeeded":
+            found.note(found.lost, job, f"is {status[job]}")
+    for job, n in Counter(evidence.submitted).items():
+        if n > 1:
+            found.note(found.unexplained, job, f"was given to {n} submits with keys of their own")
+
+
+def _history(evidence: Evidence, found: Findings, fine: set[str]) -> None:
+    fences: dict[UUID, list[int]] = defaultdict(list)
+    successes: Counter[tuple[UUID, str]] = Counter()
+    for attempt in evidence.attempts:
+        fences[attempt.job].append(attempt.fence)
+        successes[attempt.job, attempt.phase] += attempt.outcome == "succeeded"
+        if attempt.outcome not in fine:
+            said = f"{attempt.outcome} in {attempt.phase} under fence {attempt.fence}: {attempt.error}"
+            found.note(found.unexplained, attempt.job, f"was {said}")
+    for job in evidence.jobs:
+        if job.status == "succeeded" and sorted(fences[job.id]) != list(range(1, job.fence + 1)):
+            found.note(found.unexplained, job.id, f"has fence {job.fence} and a history of {sorted(fences[job.id])}")
+        for phase in evidence.phases:
+            if successes[job.id, phase] > 1:
+                found.note(found.duplicated, job.id, f"succeeded {successes[job.id, phase]} times in {phase}")
+
+
+def _effects(evidence: Evidence, effects: Sequence[Effect], found: Findings) -> None:
+    written = Counter((effect.job, effect.phase) for effect in effects)
+    for (job, phase), n in written.items():
+        if n > 1:
+            found.note(found.duplicated, job, f"wrote {n} rows in {phase}")
+    for row in evidence.jobs:
+        missing = [phase for phase in evidence.phases if not written[row.id, phase]]
+        if row.status == "succeeded" and missing:
+            found.note(found.lost, row.id, f"succeeded without the effect of {', '.join(missing)}")
+    winners = {(a.job, a.phase, a.fence) for a in evidence.attempts if a.outcome == "succeeded"}
+    for effect in effects:
+        if (effect.job, effect.phase, effect.fence) not in winners:
+            found.note(found.unexplained, effect.job,
+                       f"has an effect in {effect.phase} of fence {effect.fence}, which did not succeed")  # fmt: skip
