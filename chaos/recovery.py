@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from chaos.fault import Kill
 from chaos.reconcile import Attempt
 
 
-def recoveries(kills: Iterable[Kill], attempts: Sequence[Attempt], threads: int) -> list[float]:
-    """Seconds from each kill to the next attempt of every job that the victim held.
+@dataclass(frozen=True)
+class Recovery:
+    """A job that a killed worker held, and the seconds from the kill to its next attempt."""
 
-    Only while a thread was free elsewhere: otherwise the job waits for its turn like any other.
-    """
+    job: UUID
+    seconds: float
+
+
+def recoveries(kills: Iterable[Kill], attempts: Sequence[Attempt], threads: int) -> list[Recovery]:
+    """Every job that a victim held, as far as a thread was free elsewhere: otherwise it waits for its turn."""
     return [
-        seconds
+        Recovery(cut.job, seconds)
         for kill in kills
         if busy(kill.others, attempts, kill.at) < threads * len(kill.others)
         for cut in attempts

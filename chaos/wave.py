@@ -17,12 +17,13 @@ from chaos.fault import Fault, Hits, Kill, Scene, Skipped
 from chaos.load import Load
 from chaos.observer import until
 from chaos.reconcile import Findings, reconcile
-from chaos.recovery import percentiles, recoveries
+from chaos.recovery import Recovery, percentiles, recoveries
 from chaos.stage import Stage
 
 UNDER_WAY = "SELECT count(*) FROM attempts WHERE job_id = ANY (%s)"
 END_WITHIN = 180.0
 TOLD = 3
+SLOW = 2.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Wave:
     hits: list[Hits] = field(default_factory=list)
     skipped: str | None = None
     settled: float = 0.0
-    samples: list[float] = field(default_factory=list)
+    recovered: list[Recovery] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
     findings: Findings = field(default_factory=Findings)
     told: list[str] = field(default_factory=list)
@@ -57,6 +58,10 @@ class Wave:
     @property
     def name(self) -> str:
         return " + ".join(fault.name for fault in self.faults)
+
+    @property
+    def samples(self) -> list[float]:
+        return [one.seconds for one in self.recovered]
 
     @property
     def kills(self) -> list[Kill]:
@@ -103,8 +108,9 @@ def judge(stage: Stage, wave: Wave) -> None:
     explained = {outcome for fault in wave.faults for outcome in fault.explains}
     wave.findings = reconcile(evidence, explained)
     wave.outcomes = Counter(attempt.outcome for attempt in evidence.attempts)
-    wave.samples = recoveries(wave.kills, evidence.attempts, THREADS)
-    wave.told = [line for job in wave.findings.about[:TOLD] for line in tell(stage, job)]
+    wave.recovered = recoveries(wave.kills, evidence.attempts, THREADS)
+    slow = [one.job for one in sorted(wave.recovered, key=lambda one: -one.seconds) if one.seconds > SLOW]
+    wave.told = [line for job in [*wave.findings.about[:TOLD], *slow[:TOLD]] for line in tell(stage, job)]
 
 
 def _act_all(stage: Stage, faults: Sequence[Fault], dice: random.Random, *, quick: bool) -> list[Hits]:

@@ -174,6 +174,8 @@ const ATTEMPTS = [
   {
     name: "Error",
     wide: true,
-    cell: (one) => (one.error ? cut(one.error, 160) : (one.wait_reason?.replace("_", " ") ?? "")),
+    cell: (one) => (one.error ? cut(one.error, 160) : waited(one)),
   },
 ];
+
+const waited = ({ wait_reason: reason }) => reason && h("span", { class: "soft" }, `after ${reason.replace("_", " ")}`);
