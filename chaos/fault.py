@@ -12,10 +12,6 @@ from chaos.observer import Observer
 from chaos.stage import Stage
 
 
-class Skipped(Exception):
-    """The fault cannot be made on this machine; the message says why."""
-
-
 @dataclass(frozen=True)
 class Kill:
     """A worker that was killed, when, and those that were there to take over."""
@@ -27,12 +23,13 @@ class Kill:
 
 @dataclass
 class Hits:
-    """What the fault did. ``hits`` 0 means that it found nothing to hit."""
+    """What the fault did. ``complaints``: what the system should have done meanwhile, and did not."""
 
     hits: int = 0
     unit: str = ""
     kills: list[Kill] = field(default_factory=list)
     consumers_back: list[float] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -57,22 +54,27 @@ Act = Callable[[Scene], Hits]
 
 @dataclass(frozen=True)
 class Fault:
-    """``explains``: how attempts may end under it. ``load``: calm leaves threads free, deep fills the queues."""
+    """``explains``: how attempts may end under it. ``load``: calm leaves threads free, deep fills the queues.
+
+    ``impossible`` says why it cannot be made on this machine, or nothing.
+    """
 
     name: str
     act: Act
     explains: frozenset[str] = frozenset()
     load: str = "normal"
+    impossible: Callable[[], str | None] = lambda: None
 
 
 CATALOGUE: dict[str, Fault] = {}
 
 
-def fault(name: str, *, explains: Iterable[str] = (), load: str = "normal") -> Callable[[Act], Act]:
+def fault(name: str, *, explains: Iterable[str] = (), load: str = "normal",
+          impossible: Callable[[], str | None] = lambda: None) -> Callable[[Act], Act]:  # fmt: skip
     """Enter the function into the catalogue."""
 
     def enter(act: Act) -> Act:
-        CATALOGUE[name] = Fault(name, act, frozenset(explains), load)
+        CATALOGUE[name] = Fault(name, act, frozenset(explains), load, impossible)
         return act
 
     return enter

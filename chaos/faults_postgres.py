@@ -45,26 +45,30 @@ def terminate(scene: Scene) -> Hits:
 @fault("all connections of PostgreSQL used", explains=AWAY)
 def use_all_connections(scene: Scene) -> Hits:
     """The pools' sessions are ended and every slot is taken for some seconds."""
-    stage, taken = scene.stage, 0
-    with stage.postgres_lock, ExitStack() as stack:
-        scene.observer.one("SELECT 1")
-        with suppress(psycopg.OperationalError):
-            while taken < 1000:
-                stack.enter_context(psycopg.connect(stage.servers.postgres.url(stage.name), application_name="greedy"))
-                taken += 1
+    url = scene.stage.servers.postgres.url(scene.stage.name)
+    with scene.stage.postgres_lock, ExitStack() as stack:
+        scene.observer.one("SELECT 1")  # our own eyes stay open
+        taken = _take_all(stack, url)
         scene.observer.one(TERMINATE + " AND application_name = 'pipeline'")
-        with suppress(psycopg.OperationalError):
-            while taken < 1000:
-                stack.enter_context(psycopg.connect(stage.servers.postgres.url(stage.name), application_name="greedy"))
-                taken += 1
+        taken += _take_all(stack, url)
         scene.pause(4, 8)
     return Hits(taken, "connections")
+
+
+def _take_all(stack: ExitStack, url: str) -> int:
+    taken = 0
+    with suppress(psycopg.OperationalError):
+        while taken < 1000:
+            stack.callback(psycopg.connect(url, application_name="greedy").close)
+            taken += 1
+    return taken
 
 
 @fault("table jobs locked for 20 s", explains=["stale", "crashed", *AWAY])
 def lock_jobs(scene: Scene) -> Hits:
     """No claim, no completion and no heartbeat gets through; leases run out meanwhile."""
-    with psycopg.connect(scene.stage.servers.postgres.url(scene.stage.name)) as connection:
-        connection.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+    # A restart meanwhile, in a pair, ends the lock early.
+    with suppress(psycopg.OperationalError), psycopg.connect(scene.stage.servers.postgres.url(scene.stage.name)) as db:
+        db.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
         scene.pause(20, 20)
     return Hits(1, "lock")

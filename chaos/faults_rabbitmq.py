@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 from pika.exceptions import AMQPError
 
-from chaos.fault import Hits, Scene, Skipped, fault
+from chaos.fault import Hits, Scene, fault
 from chaos.observer import until
 from pipeline.services.ports import answers
 from pipeline.services.rabbitmq import AMQP_GREETING
@@ -20,6 +20,10 @@ from pipeline.services.rabbitmq_node import VHOST, node_environment
 from pipeline.services.state import State
 
 CONTROL = Path("/usr/lib/rabbitmq/bin/rabbitmqctl")
+
+
+def _no_control() -> str | None:
+    return None if CONTROL.exists() else f"{CONTROL} is not there"
 
 
 @fault("RabbitMQ SIGKILL, restart")
@@ -62,14 +66,14 @@ def close_connections(scene: Scene) -> Hits:
     return Hits(closed, "connections")
 
 
-@fault("RabbitMQ memory alarm")
+@fault("RabbitMQ memory alarm", impossible=_no_control)
 def memory_alarm(scene: Scene) -> Hits:
     """Publishers are blocked; acknowledgements are not."""
     return _alarm(scene, ["set_vm_memory_high_watermark", "absolute", "1MB"],
                   ["set_vm_memory_high_watermark", "absolute", "2GB"])  # fmt: skip
 
 
-@fault("RabbitMQ disk alarm")
+@fault("RabbitMQ disk alarm", impossible=_no_control)
 def disk_alarm(scene: Scene) -> Hits:
     """As if the disk were full."""
     return _alarm(scene, ["set_disk_free_limit", "100000GB"], ["set_disk_free_limit", "50MB"])
@@ -134,8 +138,6 @@ def _alarm(scene: Scene, on: list[str], off: list[str]) -> Hits:
 
 
 def _control(scene: Scene, command: list[str]) -> None:
-    if not CONTROL.exists():
-        raise Skipped(f"{CONTROL} is not there")
     folder = Path(scene.stage.servers.rabbitmq._folder)
     recorded = State(folder, "rabbitmq").read()
     environment = node_environment(folder / "rabbitmq", recorded)

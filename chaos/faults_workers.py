@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
@@ -14,17 +15,17 @@ from chaos.fault import Hits, Kill, Scene, fault, now
 from chaos.observer import Deadline, until
 
 HELD = "SELECT count(*) FROM jobs WHERE status = 'running' AND locked_by = %s"
-FREEZE_AT_MOST = 40.0
+FREEZE_AT_MOST, FREEZE_LEADER = 30.0, 10.0
 
 
 @fault("worker SIGKILL", explains=["crashed"], load="calm")
 def kill_workers(scene: Scene) -> Hits:
-    """One after another, whenever at least two work."""
+    """One after another, each with jobs in hand, whenever all work: so that others have free threads."""
     kills = []
-    for _ in range(scene.times(8, 50)):
-        workers = scene.stage.crew.at_least(scene.observer, 2)
-        kills.append(_kill(scene.chance.choice(workers), workers))
-        scene.pause(0.8, 2.0)
+    for _ in range(scene.times(6, 45)):
+        victim = _holder(scene, lambda worker, leader: True)
+        kills.append(_kill(victim, scene.stage.crew.living(scene.observer)))
+        scene.pause(0.5, 1.5)
     return Hits(len(kills), "kills", kills)
 
 
@@ -33,10 +34,9 @@ def kill_leaders(scene: Scene) -> Hits:
     """The worker whose relay sends, so that another's must take over."""
     kills = []
     for _ in range(scene.times(2, 5)):
-        workers = scene.stage.crew.at_least(scene.observer, 2)
-        leader = until(lambda: scene.stage.crew.leader(scene.observer), 60, "a relay to lead")
-        kills += [_kill(worker, workers) for worker in workers if worker.id == leader]
-        scene.pause(1.5, 3.0)
+        victim = _holder(scene, lambda worker, leader: worker == leader)
+        kills.append(_kill(victim, scene.stage.crew.living(scene.observer)))
+        scene.pause(0.5, 1.5)
     return Hits(len(kills), "kills", kills)
 
 
@@ -81,6 +81,20 @@ def more_relays(scene: Scene) -> Hits:
     return Hits(2, "relays")
 
 
+def _holder(scene: Scene, fits: Callable[[str, str], bool]) -> Worker:
+    """Wait until all workers work, and one that fits (its id, the leader's) holds jobs."""
+    crew, observer = scene.stage.crew, scene.observer
+    crew.at_least(observer, crew.size)
+
+    def choose() -> Worker | None:
+        leader = crew.leader(observer)
+        fitting = [w for w in crew.living(observer) if leader and fits(w.id, leader) and observer.one(HELD, w.id)]
+        return scene.chance.choice(fitting) if fitting else None
+
+    found: Worker = until(choose, 60, "a worker with jobs")
+    return found
+
+
 def _kill(victim: Worker, workers: list[Worker]) -> Kill:
     kill = Kill(victim.id, now(), frozenset(worker.id for worker in workers if worker.id != victim.id))
     send(victim.pid, signal.SIGKILL)
@@ -88,25 +102,19 @@ def _kill(victim: Worker, workers: list[Worker]) -> Kill:
 
 
 def _freeze(scene: Scene, *, leads: bool) -> Hits:
-    crew, observer = scene.stage.crew, scene.observer
-    crew.at_least(observer, crew.size)
-
-    def holder() -> Worker | None:
-        leader = crew.leader(observer)
-        fitting = [w for w in crew.living(observer) if (w.id == leader) is leads and observer.one(HELD, w.id)]
-        return scene.chance.choice(fitting) if leader and fitting else None
-
-    victim: Worker = until(holder, 60, "a worker with jobs")
+    observer, done = scene.observer, Hits(unit="jobs held")
+    victim = _holder(scene, lambda worker, leader: (worker == leader) is leads)
     send(victim.pid, signal.SIGSTOP)
-    held = observer.one(HELD, victim.id)
+    done.hits = observer.one(HELD, victim.id)
+    seconds = FREEZE_LEADER if leads else FREEZE_AT_MOST
     try:
-        until(lambda: not observer.one(HELD, victim.id), 10 if leads else FREEZE_AT_MOST, "its jobs to be taken")
-    except Deadline:
-        # A frozen leader keeps the relay for a minute; a frozen transaction keeps its row until it wakes.
-        pass
+        until(lambda: not observer.one(HELD, victim.id), seconds, "others to take a frozen worker's jobs")
+    except Deadline as late:
+        # A frozen leader keeps the relay for a minute, by design.
+        done.complaints += [] if leads else [f"{late}: {observer.one(HELD, victim.id)} of {done.hits} are left"]
     finally:
         send(victim.pid, signal.SIGCONT)
-    return Hits(int(held), "jobs held")
+    return done
 
 
 def _ended(pid: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from chaos.fault import Kill
@@ -25,11 +25,19 @@ def recoveries(kills: Iterable[Kill], attempts: Sequence[Attempt], threads: int)
     return [
         Recovery(cut.job, seconds)
         for kill in kills
-        if busy(kill.others, attempts, kill.at) < threads * len(kill.others)
         for cut in attempts
         if cut.worker == kill.worker and cut.outcome != "succeeded" and _ran(cut, kill.at)
         if (seconds := _until_next(cut, attempts, kill.at)) is not None
+        if _had_room(kill, attempts, threads, seconds)
     ]
+
+
+def _had_room(kill: Kill, attempts: Sequence[Attempt], threads: int, seconds: float) -> bool:
+    """Whether a thread was free elsewhere from the kill to the next attempt."""
+    until = kill.at + timedelta(seconds=seconds)
+    starts = [a.started for a in attempts if a.worker in kill.others and a.started and kill.at < a.started < until]
+    capacity = threads * len(kill.others)
+    return all(busy(kill.others, attempts, moment) < capacity for moment in (kill.at, *starts))
 
 
 def busy(workers: Iterable[str], attempts: Sequence[Attempt], moment: datetime) -> int:

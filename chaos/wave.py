@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from chaos.crew import THREADS
 from chaos.evidence import gather, tell, wait_for_the_end
-from chaos.fault import Fault, Hits, Kill, Scene, Skipped
+from chaos.fault import Fault, Hits, Kill, Scene
 from chaos.load import Load
-from chaos.observer import until
+from chaos.observer import Deadline, until
 from chaos.reconcile import Findings, reconcile
 from chaos.recovery import Recovery, percentiles, recoveries
 from chaos.stage import Stage
@@ -37,7 +37,7 @@ class Size:
         """A kill is measured while threads are free; a purge needs messages in the queues."""
         loads = {fault.load for fault in faults}
         if "calm" in loads:
-            return Size(self.burst // 3, self.rate)
+            return Size(self.burst // 6, self.rate * 0.75)
         return Size(self.burst * 2, self.rate) if "deep" in loads else self
 
 
@@ -72,7 +72,7 @@ class Wave:
         found = self.findings
         return {
             "jobs": len(self.jobs),
-            "hits": ", ".join(f"{hit.hits} {hit.unit}" for hit in self.hits),
+            "hits": ", ".join(f"{hit.hits} {hit.unit}" for hit in self.hits if hit.unit),
             "lost": len(found.lost), "duplicated": len(found.duplicated), "unexplained": len(found.unexplained),
             "outcomes": dict(self.outcomes), "settled_s": round(self.settled, 1),
             "recovery_s": percentiles(self.samples) if self.kills else None,
@@ -85,17 +85,19 @@ class Wave:
 def run_wave(stage: Stage, faults: Sequence[Fault], label: str, size: Size, *, quick: bool) -> Wave:
     """Return when all jobs of the wave are final, or can no longer be expected to be."""
     wave, dice = Wave(faults), random.Random(stage.chance.random())  # noqa: S311  repeatable, not secret
-    stage.crew.at_least(stage.observer, stage.crew.size)
+    wave.skipped = next((reason for fault in faults if (reason := fault.impossible())), None)
+    if wave.skipped:
+        return wave
     load, chosen = Load(stage.subject, label, dice), size.of(faults)
-    load.start(chosen.burst, chosen.rate)
-    until(lambda: stage.observer.one(UNDER_WAY, list(load.jobs)) >= 3, 60, "the work to be under way")
     try:
-        wave.hits = _act_all(stage, faults, dice, quick=quick)
-    except Skipped as reason:
-        wave.skipped = str(reason)
+        stage.crew.at_least(stage.observer, stage.crew.size)
+        load.start(chosen.burst, chosen.rate)
+        until(lambda: stage.observer.one(UNDER_WAY, list(load.jobs)) >= 3, 60, "the work to be under way")
+    except Deadline as late:
+        wave.hits.append(Hits(complaints=[f"before the fault: {late}"]))
+    wave.hits += _act_all(stage, faults, dice, quick=quick)
     load.stop()
-    over = time.monotonic()
-    wave.jobs = load.jobs
+    over, wave.jobs = time.monotonic(), load.jobs
     wait_for_the_end(stage, wave.jobs, END_WITHIN)
     wave.settled = time.monotonic() - over
     judge(stage, wave)
@@ -107,6 +109,7 @@ def judge(stage: Stage, wave: Wave) -> None:
     evidence = gather(stage, wave.jobs)
     explained = {outcome for fault in wave.faults for outcome in fault.explains}
     wave.findings = reconcile(evidence, explained)
+    wave.findings.unexplained += [sentence for hit in wave.hits for sentence in hit.complaints]
     wave.outcomes = Counter(attempt.outcome for attempt in evidence.attempts)
     wave.recovered = recoveries(wave.kills, evidence.attempts, THREADS)
     slow = [one.job for one in sorted(wave.recovered, key=lambda one: -one.seconds) if one.seconds > SLOW]
@@ -115,26 +118,16 @@ def judge(stage: Stage, wave: Wave) -> None:
 
 def _act_all(stage: Stage, faults: Sequence[Fault], dice: random.Random, *, quick: bool) -> list[Hits]:
     """All at the same time, each in a thread with eyes and dice of its own."""
-    hits: dict[int, Hits] = {}
-    errors: list[Exception] = []
+    scenes = [Scene(stage, stage.new_observer(), random.Random(dice.random()), quick) for _ in faults]  # noqa: S311
+    with ThreadPoolExecutor(len(faults)) as threads:
+        return list(threads.map(_act, faults, scenes))
 
-    def act(place: int, fault: Fault, seed: float) -> None:
-        observer = stage.new_observer()
-        try:
-            hits[place] = fault.act(Scene(stage, observer, random.Random(seed), quick))  # noqa: S311
-        except Exception as error:
-            errors.append(error)
-        finally:
-            observer.close()
 
-    threads = [
-        threading.Thread(target=act, args=(place, fault, dice.random()), name=fault.name, daemon=True)
-        for place, fault in enumerate(faults)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return [hits[place] for place in sorted(hits)]
+def _act(fault: Fault, scene: Scene) -> Hits:
+    """A fault that cannot be made is a complaint and does not end a run of an hour."""
+    try:
+        return fault.act(scene)
+    except Exception as error:
+        return Hits(complaints=[f"the fault {fault.name!r} could not be made: {type(error).__name__}: {error}"])
+    finally:
+        scene.observer.close()

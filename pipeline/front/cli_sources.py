@@ -11,7 +11,6 @@ from rich.table import Table
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Which = Annotated[str, typer.Argument(help="The source's id or name.")]
-out = Console()
 sources = typer.Typer(help="Marketplaces that are scraped: list, pause, resume.")
 
 
@@ -41,7 +40,7 @@ def list_all(as_json: Json = False) -> None:
     table = Table("source", "state", "until", "streak", "per minute", "waiting", "last success", "last error")
     for row in rows:
         table.add_row(*_cells(row))
-    out.print(table)
+    Console().print(table)
 
 
 @sources.command("pause")

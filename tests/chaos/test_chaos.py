@@ -1,0 +1,193 @@
+"""The checker of script/chaos finds what it is there to find, and one fault is really made, on real parts."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+from chaos import faults, subject, table
+from chaos.fault import CATALOGUE, Kill
+from chaos.proxy import Proxy
+from chaos.reconcile import Attempt, Effect, Evidence, JobRow, reconcile
+from chaos.recovery import percentiles, recoveries
+from chaos.run import run_plan
+from chaos.stage import Stage
+from chaos.wave import Size, Wave
+from tests.place import Place, lives
+
+JOB, OTHER = uuid4(), uuid4()
+PHASES = ("first", "second")
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+def honest() -> Evidence:
+    """Two jobs of two phases; the first one's second phase was cut off once by a kill."""
+    attempts = [
+        Attempt(JOB, 1, "first", "succeeded"),
+        Attempt(JOB, 2, "second", "crashed"),
+        Attempt(JOB, 3, "second", "succeeded"),
+        Attempt(OTHER, 1, "first", "succeeded"),
+        Attempt(OTHER, 2, "second", "succeeded"),
+    ]
+    effects = [Effect(a.job, a.phase, a.fence) for a in attempts if a.outcome == "succeeded"]
+    jobs = [JobRow(JOB, "succeeded", 3), JobRow(OTHER, "succeeded", 2)]
+    return Evidence([JOB, OTHER], PHASES, jobs, attempts, effects)
+
+
+def test_honest_books_add_up() -> None:
+    """A kill explains an attempt that was cut off."""
+    assert not reconcile(honest(), ["crashed"])
+
+
+def test_a_lost_job_is_found_whether_it_is_gone_or_not_succeeded() -> None:
+    """Each way of not having succeeded."""
+    books = honest()
+    for jobs in (
+        [books.jobs[0]],
+        [books.jobs[0], JobRow(OTHER, "running", 2)],
+        [books.jobs[0], JobRow(OTHER, "failed", 2)],
+    ):
+        found = reconcile(replace(books, jobs=jobs), ["crashed"])
+        assert len(found.lost) == 1 and str(OTHER) in found.lost[0] and OTHER in found.about
+
+
+def test_a_lost_effect_of_a_job_that_succeeded_is_found() -> None:
+    """The status alone proves nothing."""
+    books = honest()
+    assert books.effects is not None
+    [sentence] = reconcile(replace(books, effects=books.effects[:-1]), ["crashed"]).lost
+    assert "without the effect of second" in sentence
+
+
+def test_a_doubled_effect_is_found() -> None:
+    """Even when both rows carry the fence of the attempt that succeeded."""
+    books = honest()
+    assert books.effects is not None
+    found = reconcile(replace(books, effects=[*books.effects, books.effects[0]]), ["crashed"])
+    assert found.duplicated == [f"job {JOB} wrote 2 rows in first"] and not found.lost
+
+
+def test_a_phase_that_succeeded_twice_is_found_without_a_ledger() -> None:
+    """So that a user's own workflow is checked for it, too."""
+    books = honest()
+    twice = [*books.attempts[:-1], Attempt(OTHER, 2, "first", "succeeded")]
+    assert reconcile(replace(books, attempts=twice, effects=None), ["crashed"]).duplicated
+
+
+def test_an_attempt_that_no_fault_explains_is_found() -> None:
+    """A crash without a kill, and a spent budget under one."""
+    [sentence] = reconcile(honest(), []).unexplained
+    assert "was crashed in second under fence 2" in sentence
+    books = honest()
+    spent = [replace(a, outcome="retried") if a.outcome == "crashed" else a for a in books.attempts]
+    assert reconcile(replace(books, attempts=spent), ["crashed"]).unexplained
+
+
+def test_an_effect_of_a_superseded_attempt_is_found() -> None:
+    """What a fence is there to prevent."""
+    books = honest()
+    assert books.effects is not None
+    late = [replace(e, fence=2) if (e.job, e.phase) == (JOB, "second") else e for e in books.effects]
+    assert "fence 2, which did not succeed" in reconcile(replace(books, effects=late), ["crashed"]).unexplained[0]
+
+
+def test_a_gap_in_the_history_is_found() -> None:
+    """An attempt that left no row ended in a way nobody knows."""
+    books = honest()
+    assert reconcile(replace(books, attempts=[a for a in books.attempts if a.outcome != "crashed"]), []).unexplained
+
+
+def test_what_is_left_in_queues_and_outbox_is_found() -> None:
+    """Nothing may wait for jobs that have ended."""
+    found = reconcile(replace(honest(), outbox=2, messages={"chaos.first": 1, "chaos.second": 0}), ["crashed"])
+    assert found.unexplained == [
+        "2 rows of ended jobs are left in the outbox",
+        "1 messages are left in queue chaos.first",
+    ]
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def test_recovery_is_the_time_from_the_kill_to_the_next_attempt() -> None:
+    """Of the jobs that the victim held then, and only while a thread was free elsewhere."""
+    attempts = [
+        Attempt(JOB, 1, "first", "crashed", "victim", at(-1), at(0.5)),
+        Attempt(JOB, 2, "first", "succeeded", "other", at(0.6), at(2)),
+        Attempt(OTHER, 1, "first", "succeeded", "victim", at(-3), at(-2)),
+    ]
+    kill = Kill("victim", NOON, frozenset({"other"}))
+    assert [(r.job, r.seconds) for r in recoveries([kill], attempts, threads=1)] == [(JOB, 0.6)]
+    busy = [*attempts, Attempt(OTHER, 2, "second", "succeeded", "other", at(-1), at(0.55))]
+    assert recoveries([kill], busy, threads=1) == []
+    assert percentiles([3.0, 1.0, 2.0]) == {"p50": 2.0, "p99": 3.0, "max": 3.0}
+
+
+def test_the_table_is_written_between_the_pages_markers(tmp_path: Path) -> None:
+    """A second run replaces the first one's, and nothing else."""
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
+    figures = table.summary(7, [Wave((CATALOGUE["queue purge"],), jobs=[JOB])])
+    for _ in range(2):
+        table.write_page(figures, page)
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
+    assert text.count("| queue purge | 1 | 1 |") == 1
+    assert table.is_clean(figures) and set(figures) == {
+        "seed", "jobs", "lost", "duplicated", "unexplained", "recovery_s", "faults"}  # fmt: skip
+
+
+def test_one_finding_of_any_kind_spoils_the_result() -> None:
+    """The exit code hangs on it."""
+    for kind in ("lost", "duplicated", "unexplained"):
+        wave = Wave((CATALOGUE["queue purge"],), jobs=[JOB])
+        getattr(wave.findings, kind).append("something")
+        assert not table.is_clean(table.summary(1, [wave]))
+
+
+def test_the_proxy_passes_holds_and_cuts() -> None:
+    """The bad network does what its modes say."""
+    with socket.create_server(("127.0.0.1", 0)) as server, Proxy(server.getsockname()[1]) as proxy:
+        threading.Thread(target=lambda: _echo(server), daemon=True).start()
+        with socket.create_connection(("127.0.0.1", proxy.port), timeout=5) as client:
+            client.sendall(b"one")
+            assert client.recv(10) == b"one"
+            with proxy.behaving("hold_down") as hit:
+                assert hit == 1
+                client.sendall(b"two")
+                client.settimeout(0.3)
+                try:
+                    assert not client.recv(10), "nothing may come through"
+                except TimeoutError:
+                    pass
+            client.settimeout(5)
+            assert client.recv(10) == b"two"
+            with proxy.behaving("cut"):
+                assert client.recv(10) == b""
+
+
+def test_kills_of_real_workers_leave_honest_books(place: Place, tmp_path: Path) -> None:
+    """The whole path, small: workers, load, kills, reconciliation, recovery."""
+    stage = Stage(place.servers, subject.find(None), tmp_path, seed=3, name=place.name, workers=2)
+    try:
+        stage.open()
+        [wave] = run_plan(stage, faults.plan_of(["relay leader SIGKILL"]), Size(24, 4.0), quick=True)
+        pids = [worker.pid for worker in stage.crew.living(stage.observer)]
+    finally:
+        stage.close()
+    figures = table.summary(3, [wave])
+    assert len(wave.kills) == 2 and len(wave.jobs) >= 8
+    assert wave.outcomes["succeeded"] == 3 * len(wave.jobs) and wave.outcomes["crashed"] >= 1
+    assert table.is_clean(figures), figures
+    assert pids and not any(lives(pid) for pid in pids)
+
+
+def _echo(server: socket.socket) -> None:
+    connection, _ = server.accept()
+    while piece := connection.recv(10):
+        connection.sendall(piece)
