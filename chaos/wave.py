@@ -37,7 +37,7 @@ class Size:
         """A kill is measured while threads are free; a purge needs messages in the queues."""
         loads = {fault.load for fault in faults}
         if "calm" in loads:
-            return Size(self.burst // 6, self.rate * 0.75)
+            return Size(self.burst // 4, self.rate)
         return Size(self.burst * 2, self.rate) if "deep" in loads else self
 
 

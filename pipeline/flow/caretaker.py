@@ -37,7 +37,7 @@ class Caretaker:
                 self._bury(connection, one)
         sweeps.remove_temp_folders(connection, self._config.temp_folder, [self._worker_id])
         connection.execute("SELECT pipeline_roll_up()")
-        return sweeps.report(connection) and self.check_broker(connection)
+        return sweeps.report(connection, self._config.health_seconds) and self.check_broker(connection)
 
     def check_broker(self, connection: sweeps.Connection) -> bool:
         """Send again what RabbitMQ lost. True if a queue looks short: it is judged at the second look."""

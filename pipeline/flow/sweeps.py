@@ -26,6 +26,14 @@ DEPTHS = """
            (SELECT count(*) FROM (SELECT 1 FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NULL
                                   AND o.due_at IS NULL LIMIT 10000) w) AS waiting
     FROM phases ph ORDER BY ph.id"""
+# What ended since the last report: by the index of ends, and no more than ten thousand attempts.
+ENDED = """
+    SELECT j.workflow || '.' || a.phase, count(*) FILTER (WHERE a.outcome = 'succeeded'),
+           count(*) FILTER (WHERE a.outcome IN ('failed', 'exhausted', 'poisoned', 'undeliverable')),
+           count(*) FILTER (WHERE a.outcome = 'retried'), count(*) FILTER (WHERE a.outcome IN ('crashed', 'stale')),
+           avg(extract(epoch FROM a.finished_at - a.started_at)) FILTER (WHERE a.outcome = 'succeeded')
+    FROM (SELECT * FROM attempts WHERE finished_at > now() - make_interval(secs => %s)
+          ORDER BY finished_at DESC LIMIT 10000) a JOIN jobs j ON j.id = a.job_id GROUP BY 1 ORDER BY 1"""
 POOLS = "SELECT phase, state, count(*) FROM processors WHERE state <> 'idle' GROUP BY phase, state"
 
 
@@ -65,8 +73,15 @@ def prune(connection: Connection, keep_days: float, batch: int = 1000) -> int:
             return total
 
 
-def report(connection: Connection) -> bool:
-    """Queue statistics and pool states in the log. False if nothing waits anywhere: an idle system asks no further."""
+def report(connection: Connection, seconds: float) -> bool:
+    """Queue statistics, pool states and what ended in the last seconds, in the log.
+
+    False if nothing waits anywhere: an idle system asks no further.
+    """
+    for queue, succeeded, failed, retried, crashed, mean in connection.execute(ENDED, (seconds,)).fetchall():
+        log.info("phase", queue=queue, succeeded=succeeded, failed=failed, retried=retried, crashed=crashed,
+                 success_rate=round(succeeded / max(succeeded + failed, 1), 3),
+                 mean_seconds=None if mean is None else round(float(mean), 3))  # fmt: skip
     busy = [row for row in connection.execute(DEPTHS).fetchall() if row[1] or row[2]]
     if not busy:
         return False
