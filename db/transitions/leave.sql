@@ -16,11 +16,21 @@ CREATE OR REPLACE FUNCTION pipeline_end_failed(p_job jobs, p_crashes integer, p_
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE jobs SET status = 'failed', attempts = p_attempts, crashes = p_crashes, completed_at = now(),
-        updated_at = now(), error_message = left(p_error, 20000), next_retry_at = NULL, wait_reason = NULL,
-        locked_by = NULL, locked_at = NULL, heartbeat_at = NULL, sent_at = NULL, delivery = NULL, slot = NULL,
-        isolated = NULL
+        updated_at = now(), error_message = left(p_error, 20000), cause = pipeline_cause(p_error),
+        next_retry_at = NULL, wait_reason = NULL, locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
+        sent_at = NULL, delivery = NULL, slot = NULL, isolated = NULL
     WHERE id = p_job.id;
     DELETE FROM outbox WHERE job_id = p_job.id;
     PERFORM pipeline_count_children(ARRAY[p_job.id]);
     PERFORM pipeline_nudge(ARRAY[p_job.workflow || '.' || p_job.phase]);
 END $$;
+
+-- The name of a failure's group: the kind of error and where it was raised ("ValueError at parse.py:12"). An error
+-- without that shape is its first words, with everything that has a digit in it left out.
+CREATE OR REPLACE FUNCTION pipeline_cause(p_error text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(
+        substring(p_error FROM '^([A-Za-z_][A-Za-z0-9_.]{0,79}): ')
+            || coalesce(' at ' || substring(right(p_error, 100) FROM '\(([^():\s]{1,80}:[0-9]{1,6})\)$'), ''),
+        nullif(left(regexp_replace(left(p_error, 200), '\S*[0-9]\S*', '#', 'g'), 100), ''),
+        'unknown')
+$$;

@@ -1,13 +1,8 @@
 -- Lists, groups of dead letters and rates are read by an index; nothing the front asks reads the whole table.
 
--- Why a job failed, as its group has it: the kind of error and where it was raised ("ValueError at parse.py:12").
--- An error without that shape is its first words, with everything that has a digit in it left out.
-ALTER TABLE jobs ADD COLUMN cause text GENERATED ALWAYS AS (
-    CASE WHEN status = 'failed' THEN coalesce(
-        substring(error_message FROM '^([A-Za-z_][A-Za-z0-9_.]{0,79}): ')
-            || coalesce(' at ' || substring(right(error_message, 100) FROM '\(([^():\s]{1,80}:[0-9]{1,6})\)$'), ''),
-        nullif(left(regexp_replace(left(error_message, 200), '\S*[0-9]\S*', '#', 'g'), 100), ''),
-        'unknown') END) STORED;
+-- Why a job failed, as its group has it; written when it fails (pipeline_cause).
+ALTER TABLE jobs ADD COLUMN cause text;
+UPDATE jobs SET cause = 'unknown' WHERE status = 'failed';
 
 CREATE INDEX jobs_dead ON jobs (workflow, phase, cause, id) WHERE status = 'failed';
 -- Only of jobs that rest: an index of all jobs would be written at every step, and the planner would walk it where
