@@ -86,7 +86,7 @@ def _report(figures: dict[str, object], options: argparse.Namespace, folder: Pat
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
     if options.page:
-        table.write_page(figures)
+        table.write_page(figures, "script/chaos --quick" if options.quick else "script/chaos")
     if table.is_clean(figures):
         shutil.rmtree(folder, ignore_errors=True)
         return

@@ -18,8 +18,8 @@ COLUMNS = ("fault", "times", "jobs", "hits", "lost", "doubled", "unexplained", "
 
 
 def summary(seed: int, waves: Sequence[Wave]) -> dict[str, Any]:
-    """The figures of the whole run."""
-    samples = [sample for wave in waves for sample in wave.samples]
+    """The figures of the whole run. Recovery is that of the kills alone: in a pair the other fault has its share."""
+    samples = [sample for wave in waves if len(wave.faults) == 1 for sample in wave.samples]
     return {
         "seed": seed,
         "jobs": sum(len(wave.jobs) for wave in waves),
@@ -50,11 +50,11 @@ def rich_table(figures: dict[str, Any]) -> Table:
     return table
 
 
-def write_page(figures: dict[str, Any], page: Path = PAGE) -> None:
+def write_page(figures: dict[str, Any], command: str, page: Path = PAGE) -> None:
     """Replace what stands between the page's two markers."""
     before, _, rest = page.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    lines = [f"Seed {figures['seed']}: {_sentence(figures)}.", "",
+    lines = [f"`{command}`, seed {figures['seed']}: {_sentence(figures)}.", "",
              "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]  # fmt: skip
     lines += ["| " + " | ".join(row) + " |" for row in rows(figures)]
     page.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}")

@@ -16,11 +16,15 @@ KEEPALIVE = {
 }
 
 
+# A process that is frozen inside a transaction keeps its rows locked from everybody: the server ends such a session.
+IDLE = "-c idle_in_transaction_session_timeout=15s"
+
+
 def engine(url: str, *, size: int = 5) -> Engine:
     """A pool of at most ``2 * size`` connections; broken ones are replaced when they are taken."""
     return create_engine(
         url, pool_size=size, max_overflow=size, pool_pre_ping=True, hide_parameters=True,
-        connect_args={**KEEPALIVE, "application_name": "pipeline"},
+        connect_args={**KEEPALIVE, "application_name": "pipeline", "options": IDLE},
     )  # fmt: skip
 
 

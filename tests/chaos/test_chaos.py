@@ -134,7 +134,7 @@ def test_the_table_is_written_between_the_pages_markers(tmp_path: Path) -> None:
     page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
     figures = table.summary(7, [Wave((CATALOGUE["queue purge"],), jobs=[JOB])])
     for _ in range(2):
-        table.write_page(figures, page)
+        table.write_page(figures, "script/chaos", page)
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
     assert text.count("| queue purge | 1 | 1 |") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.db import clock, steps
+from tests.db.conftest import Connect
 from tests.db.steps import Db
 
 
@@ -87,3 +88,16 @@ def test_what_a_dead_worker_had_sent_unconfirmed_is_sent_again(database: Db) -> 
     waits = steps.waiting(database, doubtful)
     assert waits is not None
     assert (waits["sent_at"], waits["reason"]) == (None, "sender_died")
+
+
+def test_a_row_that_somebody_has_locked_is_left_for_the_next_time(database: Db, connect: Connect) -> None:
+    """A frozen worker's open transaction must not stop the relay, in whose thread this runs."""
+    number = steps.sign_on(database, "w1", alive=False)
+    hold = steps.held(database)
+    steps.reclaim(database)
+    frozen = connect()
+    with frozen.transaction():
+        frozen.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (hold.job,))
+        assert steps.reclaim(database) == []
+        assert steps.one(database, "SELECT stopped_at FROM workers WHERE no = %s", number) is None
+    assert [row["verdict"] for row in steps.reclaim(database)] == ["crashed"]
