@@ -94,7 +94,6 @@ def test_a_row_that_somebody_has_locked_is_left_for_the_next_time(database: Db, 
     """A frozen worker's open transaction must not stop the relay, in whose thread this runs."""
     number = steps.sign_on(database, "w1", alive=False)
     hold = steps.held(database)
-    steps.reclaim(database)
     frozen = connect()
     with frozen.transaction():
         frozen.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (hold.job,))
