@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import orjson
 import psycopg
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.orm import Session
 
 from pipeline.flow import database
 from pipeline.rules.errors import BadInput
 from pipeline.rules.phase import BODY_LIMIT
 
-Caller = Session | Connection | None
+if TYPE_CHECKING:
+    # Loaded by whoever has a session; a worker has none and starts faster without.
+    from sqlalchemy.orm import Session
+
+    Caller = Session | Connection | None
 
 SUBMIT = text(
     "SELECT pipeline_submit_many(:workflow, CAST(:bodies AS jsonb[]), :priority, CAST(:batch AS uuid), :trace,"
@@ -109,10 +112,10 @@ def _connection(caller: Caller) -> Iterator[Connection]:
     if caller is None:
         with database.engine().begin() as connection:
             yield connection
-    elif isinstance(caller, Session):
-        yield caller.connection()
-    else:
+    elif isinstance(caller, Connection):
         yield caller
+    else:
+        yield caller.connection()
 
 
 @contextmanager

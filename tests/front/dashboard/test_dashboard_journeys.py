@@ -64,7 +64,7 @@ def test_a_failure_is_found_in_its_group_and_a_canary_goes_before_the_rest(
     expect(page.get_by_role("link", name="Dead letters 3")).to_be_visible()
     card.get_by_text("Samples").click()
     expect(card.locator(".sample")).to_have_count(3)
-    expect(card.locator(".sample").first).to_contain_text('"order": 62')
+    expect(card.locator(".sample").filter(has_text='"order": 62')).to_have_count(1)
     card.get_by_role("button", name="Replay one as canary").click()
     page.get_by_role("dialog").get_by_role("button", name="Replay one").click()
     expect(card.locator(".canary")).to_contain_text("The canary succeeded.")
