@@ -30,5 +30,5 @@ def settings(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> WebsiteSettin
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIPELINE_SANDBOX_URL", sandbox.url)
     monkeypatch.setenv("PIPELINE_WEBSITE_READ_SECONDS", "1")
-    monkeypatch.setenv("PIPELINE_WEBSITE_TOTAL_SECONDS", "2")
+    monkeypatch.setenv("PIPELINE_WEBSITE_TOTAL_SECONDS", "5")
     return WebsiteSettings()
