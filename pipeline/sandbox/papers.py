@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from pipeline.sandbox import paper_texts, raw_pdf
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 DPI = 150
 LINE_LETTERS = 78
 MARGIN, TOP, LEADING = 60, 770, 20
+# A damaged file is made from a good one, by the same thread.
+_MAKING = RLock()
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,14 @@ def paper(number: str) -> Paper | None:
     return PAPERS.get(number)
 
 
-@lru_cache(maxsize=32)
 def pdf(number: str) -> bytes:
-    """The file of a document; made once."""
+    """The file of a document; made once, by one thread at a time: the renderer knows no threads and would crash."""
+    with _MAKING:
+        return _made(number)
+
+
+@lru_cache(maxsize=32)
+def _made(number: str) -> bytes:
     return PAPERS[number].make()
 
 
