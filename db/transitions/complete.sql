@@ -40,7 +40,9 @@ BEGIN
                   WHERE ph.pool IS NULL AND h.batch_id IS NULL
                     AND (nx.id IS NULL OR (a.granted AND nx.pool IS NULL AND nx.throttle_count IS NULL))
                   ORDER BY a.id) a
-            WHERE j.id = a.id AND j.fence = a.fence AND j.status = 'running'
+            -- Only a running job has a holder. With the status in its place, the planner would walk the index of all
+            -- running jobs.
+            WHERE j.id = a.id AND j.fence = a.fence AND j.locked_by IS NOT NULL
             RETURNING a.place::integer, j.id, j.send, j.priority, a.next_id, a.queue, a.actor,
                       a.max_attempts, a.fence, a.attempts, a.ready_at, a.next_retry_at, a.sent_at, a.locked_at,
                       a.phase, a.locked_by, a.wait_reason
@@ -66,7 +68,7 @@ BEGIN
         p_worker, p_ids, p_fences, p_results, p_granted, coalesce(v_moved, '{}'));
 END $$;
 
--- The whole look: gates, pools, batches, repeats and lost claims.
+-- The whole look: gates, pools, batches, repeats and lost claims. Rows are locked in id order, as a heartbeat does.
 CREATE OR REPLACE FUNCTION pipeline_complete_carefully(
     p_worker integer, p_ids uuid[], p_fences bigint[], p_results jsonb[], p_granted boolean[], p_but integer[])
 RETURNS TABLE (place integer, verdict text, queue text, actor text, send bigint, max_attempts integer, sent_at timestamptz)
@@ -79,13 +81,13 @@ DECLARE
     v_here text;
     v_next text;
 BEGIN
+    PERFORM 1 FROM jobs j WHERE j.id = ANY (p_ids) ORDER BY j.id FOR UPDATE;
     FOR place, verdict, queue, actor, send, max_attempts, sent_at, v_child, v_here, v_next IN
     WITH ask AS (
         SELECT a.place::integer AS place, a.id, a.fence, a.result, a.granted
         FROM unnest(p_ids, p_fences, p_results, p_granted) WITH ORDINALITY AS a(id, fence, result, granted, place)
         WHERE a.place <> ALL (p_but)
     ), route AS MATERIALIZED (
-        -- Read without a lock: nothing noted here changes while this fence holds, and the UPDATE below asks for it.
         SELECT ask.place, ask.id, ask.fence AS held_fence, ask.result, h.attempts, h.ready_at, h.next_retry_at,
                h.sent_at AS was_sent, h.locked_at, h.phase, h.locked_by, h.wait_reason, h.priority, h.batch_id,
                CASE WHEN ph.pool IS NOT NULL THEN ph.queue END AS pooled_here,
@@ -97,7 +99,7 @@ BEGIN
         FROM ask JOIN jobs h ON h.id = ask.id
              JOIN phases ph ON ph.workflow = h.workflow AND ph.phase = h.phase
              LEFT JOIN phases nx ON nx.id = ph.next_id
-        WHERE h.fence = ask.fence AND h.status = 'running'
+        WHERE h.fence = ask.fence AND h.locked_by IS NOT NULL
     ), gate AS MATERIALIZED (
         SELECT n.id, n.behind, CASE WHEN n.behind OR n.throttle_count IS NOT NULL THEN 0 ELSE pipeline_room(n.nx) END AS room
         FROM (SELECT nx, nx.id, nx.throttle_count, EXISTS (
@@ -118,7 +120,8 @@ BEGIN
             progress_done = NULL, progress_total = NULL, error_message = NULL,
             -- The lane is the first phase's outside system.
             lane = CASE WHEN r.next_id IS NULL THEN j.lane END
-        FROM route r WHERE j.id = r.id AND j.fence = r.held_fence AND j.status = 'running' RETURNING j.id, j.send, r.place
+        FROM route r WHERE j.id = r.id AND j.fence = r.held_fence AND j.locked_by IS NOT NULL
+        RETURNING j.id, j.send, r.place
     ), history AS (
         INSERT INTO attempts (job_id, fence, attempt, ready_at, due_at, sent_at, started_at, finished_at,
                               phase, outcome, worker, wait_reason)
