@@ -26,7 +26,10 @@ BEGIN
     LOOP
         problem := 'intent to send a job that does not wait'; subject := v_row.job_id;
         detail := coalesce(v_row.status, 'there is no such job');
-        IF p_repair THEN DELETE FROM outbox WHERE job_id = v_row.job_id; END IF;
+        IF p_repair THEN
+            DELETE FROM outbox o WHERE o.job_id = v_row.job_id AND NOT EXISTS (
+                SELECT 1 FROM jobs j WHERE j.id = o.job_id AND j.status IN ('pending', 'retryable'));
+        END IF;
         RETURN NEXT;
     END LOOP;
     FOR v_job IN

@@ -127,19 +127,21 @@ class Inbound(Side):
         return message if message.queue_name == queue else message.copy(queue_name=queue)
 
     def _answer(self, deliveries: list[Delivery], *, dead: bool) -> None:
-        for delivery in deliveries:
-            channel = delivery.channel
-            if delivery.returned or channel is not self.channel or not channel.is_open:
-                continue
-            if dead:
-                channel.basic_nack(delivery.tag, requeue=False)
-            else:
-                channel.basic_ack(delivery.tag)
+        with self.together():
+            for delivery in deliveries:
+                channel = delivery.channel
+                if delivery.returned or channel is not self.channel or not channel.is_open:
+                    continue
+                if dead:
+                    channel.basic_nack(delivery.tag, requeue=False)
+                else:
+                    channel.basic_ack(delivery.tag)
 
     def _requeue(self, deliveries: Iterable[Delivery]) -> None:
-        for delivery in deliveries:
-            if delivery.channel is self.channel and delivery.channel.is_open:
-                delivery.channel.basic_nack(delivery.tag, requeue=True)
+        with self.together():
+            for delivery in deliveries:
+                if delivery.channel is self.channel and delivery.channel.is_open:
+                    delivery.channel.basic_nack(delivery.tag, requeue=True)
 
     def _pause(self) -> None:
         self._paused = True

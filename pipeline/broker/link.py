@@ -7,7 +7,8 @@ alarm lasts, and acknowledgements must still get through then.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,35 @@ class Link:
         self.later(0.2, self._loop.stop)
 
 
+class CorkedConnection(SelectConnection):
+    """A connection that can hold its frames back and send them in one piece.
+
+    A message is three frames, and pika makes a system call, a packet and a wake-up of RabbitMQ's reader of each.
+    """
+
+    _held: list[bytes] | None = None
+
+    @contextmanager
+    def corked(self) -> Iterator[None]:
+        held: list[bytes] = []
+        self._held = held
+        try:
+            yield
+        finally:
+            self._held = None
+            if held and self.is_open:
+                self._emit(b"".join(held))
+
+    def _adapter_emit_data(self, data: bytes) -> None:
+        if self._held is None:
+            self._emit(data)
+        else:
+            self._held.append(data)
+
+    def _emit(self, data: bytes) -> None:
+        super()._adapter_emit_data(data)  # type: ignore[misc]
+
+
 class Side:
     """A connection with one channel that comes back by itself after every loss."""
 
@@ -73,7 +103,7 @@ class Side:
         self._parameters = parameters
         self._failures = 0
         self._closing = False
-        self._connection: Connection | None = None
+        self._connection: CorkedConnection | None = None
         self.channel: Channel | None = None
 
     def connect(self) -> None:
@@ -81,7 +111,7 @@ class Side:
         if self._closing:
             return
         choices = self._parameters()
-        self._connection = SelectConnection(
+        self._connection = CorkedConnection(
             choices[self._failures % len(choices)],
             on_open_callback=self._opened,
             on_open_error_callback=self._lost,
@@ -94,6 +124,10 @@ class Side:
         self._closing = True
         if self._connection is not None and self._connection.is_open:
             self._connection.close()
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is sent meanwhile goes to RabbitMQ in one piece."""
+        return self._connection.corked() if self._connection is not None else nullcontext()
 
     def on_ready(self, channel: Channel) -> None:
         """The channel is open: declare, consume, …"""

@@ -102,18 +102,19 @@ class Outbound(Side):
             self._queues.update(unknown)
             declare(self.channel, unknown, self._queue_type)
         batch.open = len(batch.messages)
-        for message in batch.messages:
-            self._tag += 1
-            with self._lock:
-                self._pending[self._tag] = (message, batch)
-            self.channel.basic_publish(
-                "", message.queue, message.body,
-                pika.BasicProperties(
-                    delivery_mode=2, priority=message.priority, headers=message.headers,
-                    content_type="application/json", message_id=f"{message.job_id}:{message.send}",
-                ),
-                mandatory=True,
-            )  # fmt: skip
+        with self.together():
+            for message in batch.messages:
+                self._tag += 1
+                with self._lock:
+                    self._pending[self._tag] = (message, batch)
+                self.channel.basic_publish(
+                    "", message.queue, message.body,
+                    pika.BasicProperties(
+                        delivery_mode=2, priority=message.priority, headers=message.headers,
+                        content_type="application/json", message_id=f"{message.job_id}:{message.send}",
+                    ),
+                    mandatory=True,
+                )  # fmt: skip
 
     def _returned(self, channel: Channel, method: Any, properties: Any, body: bytes) -> None:
         # Comes before the confirm of the same message: forget the queue, so that it is declared again.

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from pipeline.flow import database
 from pipeline.flow.claim import Claim
-from pipeline.flow.committer import Ask, ClaimRow
+from pipeline.flow.group_statement import Ask, ClaimRow
 from pipeline.observe.counters import count
 from pipeline.rules.phase import PhaseSpec
 

@@ -1,110 +1,25 @@
 """Group commit: claims and completions of all threads of a process go to PostgreSQL in one transaction.
 
-A batch is whatever gathered while the previous one was being committed; there is no timer. Threads wait
-for their claims; completions are not waited for: the acknowledgement and the next message follow the commit.
+A batch is whatever gathered while the previous one was being committed, and what the threads that it answered hand
+in right away. Threads wait for their claims; completions are not waited for: the acknowledgement and the next
+message follow the commit.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime
-from operator import itemgetter
-from time import sleep
-from typing import Any, NamedTuple
-from uuid import UUID
+from time import monotonic
 
 import psycopg
-from psycopg.rows import TupleRow
 
-from db.engine import connect
-from pipeline.broker.delivery import Delivery
-from pipeline.flow.claim import Claim
-from pipeline.flow.grants import Grants
+from pipeline.flow.group_statement import Ask, ClaimRow, Completed, Completion, GroupStatement
 from pipeline.flow.vital import vital_thread
-from pipeline.observe import logs
 
-log = logs.get("pipeline.committer")
-
-# One statement for both, so that a batch is one round trip and one commit. Completions come first: a processor
-# that one job leaves can be taken by the next.
-COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at, NULL::bigint AS fence,
-        NULL::integer AS attempts, NULL::integer AS crashes, NULL::boolean AS isolated, NULL::smallint AS priority,
-        NULL::text AS holder, NULL::jsonb AS body, NULL::jsonb AS result, NULL::text AS trace_id, NULL::text AS span_id
-    FROM pipeline_complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[])"""
-CLAIM = """SELECT place, verdict, NULL, NULL, NULL, max_attempts, NULL, fence, attempts, crashes, isolated, priority,
-        holder, body, result, trace_id, span_id
-    FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[])"""
-
-
-_PLACE = itemgetter(0)
-
-
-class ClaimRow(NamedTuple):
-    """PostgreSQL's answer to a claim."""
-
-    verdict: str
-    max_attempts: int
-    fence: int
-    attempts: int
-    crashes: int
-    isolated: bool | None
-    priority: int
-    holder: str | None
-    body: dict[str, Any]
-    result: dict[str, Any] | None
-    trace_id: str
-    span_id: str
-
-
-@dataclass(slots=True)
-class Ask:
-    """A thread's wish to claim the job of a delivery."""
-
-    job_id: UUID
-    queue: str
-    send: int | None
-    sent_at: str | None
-    delivery: Delivery
-    answer: ClaimRow | BaseException | None = None
-    _done: threading.Lock = field(default_factory=threading.Lock)
-
-    def __post_init__(self) -> None:
-        self._done.acquire()
-
-    def wait(self) -> ClaimRow:
-        """The claim's row: verdict, fence, …"""
-        with self._done:
-            pass
-        if isinstance(self.answer, BaseException):
-            raise self.answer
-        assert self.answer is not None
-        return self.answer
-
-    def resolve(self, answer: ClaimRow | BaseException) -> None:
-        self.answer = answer
-        self._done.release()
-
-
-@dataclass(slots=True)
-class Completion:
-    """A finished phase without writes of its own."""
-
-    claim: Claim
-    result: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """What PostgreSQL made of a completion; ``sent_at`` is set if this worker must publish the next message."""
-
-    verdict: str
-    queue: str | None
-    actor: str | None
-    send: int | None
-    max_attempts: int | None
-    sent_at: datetime | None
+# Threads that were just answered mostly have a short phase, and are back with its end and their next claim before
+# long. Without waiting for them, half of the threads would always miss the commit that is just beginning.
+# They are waited for as long as that commit took, but not if it met an outage.
+LONGEST = 0.02
 
 
 class Committer:
@@ -113,19 +28,18 @@ class Committer:
     def __init__(self, dsn: str, worker_id: str, worker_no: int,
                  on_completed: Callable[[list[tuple[Completion, Completed]]], None],
                  on_refused: Callable[[Completion, Exception], None]) -> None:  # fmt: skip
-        self._dsn = dsn
-        self._worker_id = worker_id
-        self._worker_no = worker_no
+        self._statement = GroupStatement(dsn, worker_id, worker_no)
         self._on_completed = on_completed
         self._on_refused = on_refused
         self._asks: list[Ask] = []
         self._completions: list[Completion] = []
         self._changed = threading.Condition()
         self._busy = False
+        self._idle = False
+        self._answered = 0
+        self._gather_until = 0.0
         self._stopping = False
         self._flushing = False
-        self._grants = Grants()
-        self._connection: psycopg.Connection[TupleRow] | None = None
         self._thread = vital_thread("pipeline-committer", self._run)
 
     def start(self) -> None:
@@ -135,14 +49,14 @@ class Committer:
         """Claim, together with what the other threads ask for; waits for the commit."""
         with self._changed:
             self._asks.append(ask)
-            self._changed.notify()
+            self._wake()
         return ask.wait()
 
     def complete(self, completion: Completion) -> None:
         """Complete without waiting."""
         with self._changed:
             self._completions.append(completion)
-            self._changed.notify()
+            self._wake()
 
     def flush(self, timeout: float) -> bool:
         """Wait until everything handed in is committed. False if PostgreSQL did not answer in time."""
@@ -156,12 +70,23 @@ class Committer:
             self._changed.notify_all()
         self._thread.join(5)
 
+    def _wake(self) -> None:
+        """Only when it has something to do: a wake-up costs as much as a row."""
+        if self._idle or self._all_back():
+            self._changed.notify()
+
+    def _all_back(self) -> bool:
+        return len(self._completions) >= self._answered or self._stopping or self._flushing
+
     def _run(self) -> None:
         while True:
             with self._changed:
+                self._idle = True
                 self._changed.wait_for(lambda: self._asks or self._completions or self._stopping)
+                self._idle = False
                 if self._stopping and not (self._asks or self._completions):
                     return
+                self._changed.wait_for(self._all_back, max(0.0, self._gather_until - monotonic()))
                 asks, self._asks = self._asks, []
                 completions, self._completions = self._completions, []
                 self._busy = True
@@ -172,8 +97,9 @@ class Committer:
                     self._changed.notify_all()
 
     def _commit(self, asks: list[Ask], completions: list[Completion]) -> None:
+        started = monotonic()
         try:
-            completed, answers = self._insist(asks, completions)
+            completed, answers = self._statement.execute(asks, completions)
         except psycopg.Error as error:
             if len(asks) + len(completions) > 1:
                 self._one_by_one(asks, completions)
@@ -184,6 +110,9 @@ class Committer:
             return
         if completions:
             self._on_completed(list(zip(completions, completed, strict=True)))
+        self._answered = sum(answer.verdict == "claimed" for answer in answers)
+        ended = monotonic()
+        self._gather_until = ended + min(ended - started, LONGEST)
         for ask, answer in zip(asks, answers, strict=True):
             ask.resolve(answer)
 
@@ -193,48 +122,3 @@ class Committer:
             self._commit([], [completion])
         for ask in asks:
             self._commit([ask], [])
-
-    def _insist(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
-        """Try until PostgreSQL answers. Both functions give the same answer when a lost COMMIT is repeated."""
-        delay = 0.05
-        while True:
-            try:
-                return self._execute(asks, completions)
-            except psycopg.OperationalError as error:
-                if self._connection is not None and not self._connection.broken and not self._connection.closed:
-                    if not isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure):
-                        raise
-                else:
-                    self._connection = None
-                log.warning("PostgreSQL does not answer; trying again", delay=delay, error=str(error).strip())
-                sleep(delay)
-                delay = min(delay * 2, 2.0)
-
-    def _execute(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
-        if self._connection is None:
-            self._connection = connect(self._dsn, "committer")
-        if completions:
-            self._grants.refresh(self._connection)
-        parts: list[str] = []
-        values: list[Any] = []
-        if completions:
-            parts.append(COMPLETE)
-            values += self._completion_values(completions)
-        if asks:
-            parts.append(CLAIM)
-            values += self._claim_values(asks)
-        rows = self._connection.execute(" UNION ALL ".join(parts), values, prepare=True).fetchall()
-        done, asked = sorted(rows[: len(completions)], key=_PLACE), sorted(rows[len(completions) :], key=_PLACE)
-        return [Completed(*row[1:7]) for row in done], [ClaimRow(row[1], row[5], *row[7:]) for row in asked]
-
-    def _claim_values(self, asks: list[Ask]) -> tuple[Any, ...]:
-        return (
-            self._worker_id, [str(ask.job_id) for ask in asks], [ask.queue for ask in asks],
-            [ask.send for ask in asks], [ask.delivery.id for ask in asks], [ask.sent_at for ask in asks],
-        )  # fmt: skip
-
-    def _completion_values(self, completions: list[Completion]) -> tuple[Any, ...]:
-        return (
-            self._worker_no, [str(c.claim.job_id) for c in completions], [c.claim.fence for c in completions],
-            [c.result for c in completions], self._grants.spend(c.claim.spec.queue for c in completions),
-        )  # fmt: skip

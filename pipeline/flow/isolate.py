@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from pipeline.flow.claim import Claim, Interrupted
-from pipeline.flow.committer import Completed
+from pipeline.flow.group_statement import Completed
 from pipeline.rules.errors import Cancelled, Crashed, Permanent, StaleClaim, Transient, Wait
 from pipeline.rules.outcome import Done
 
@@ -44,6 +44,7 @@ def _start(worker: WorkerProcess, claim: Claim) -> subprocess.Popen[bytes]:
         "queue": claim.spec.queue, "job_id": str(claim.job_id), "fence": claim.fence, "attempts": claim.attempts,
         "max_attempts": claim.max_attempts, "crashes": claim.crashes, "priority": claim.priority, "body": claim.body,
         "results": claim.results, "trace_id": claim.trace_id, "span_id": claim.span_id,
+        "span": claim.job.span if claim.job else None,
         "temp_root": str(worker.temp_root), "worker_no": worker.no,
     }  # fmt: skip
     child = subprocess.Popen(

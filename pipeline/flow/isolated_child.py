@@ -46,7 +46,7 @@ def _answer(order: dict[str, Any]) -> dict[str, Any]:
     job = Job(
         id=claim.job_id, workflow=actor.spec.workflow, phase=actor.spec.name, body=claim.body, results=claim.results,
         attempt=claim.attempts + 1, fence=claim.fence, trace_id=claim.trace_id, span_id=claim.span_id,
-        temp_root=Path(order["temp_root"]), read_rows=read_rows,
+        span=order["span"], temp_root=Path(order["temp_root"]), read_rows=read_rows,
         report=lambda done, total: report_progress(claim, done, total),
         keep_rows=lambda statement, values: keep_rows(claim, statement, values),
         take_turn=lambda lane, calls: take_turn(claim.job_id, lane, calls),

@@ -46,6 +46,7 @@ class Job:
     report: Callable[[int, int], bool] = lambda done, total: True
     lost: str | None = None
     span: str | None = None
+    has_folder: bool = False
 
     @property
     def idempotency_key(self) -> str:
@@ -62,6 +63,7 @@ class Job:
         """A folder of this attempt's own, removed when it ends, also after a kill."""
         folder = self.temp_root / f"{self.id}-{self.fence}"
         folder.mkdir(parents=True, exist_ok=True)
+        self.has_folder = True
         return folder
 
     def read(self, statement: str, **parameters: Any) -> Sequence[Mapping[str, Any]]:
@@ -96,4 +98,5 @@ class Job:
 
     def clean_up(self) -> None:
         """Remove the attempt's folder, if it made one."""
-        shutil.rmtree(self.temp_root / f"{self.id}-{self.fence}", ignore_errors=True)
+        if self.has_folder:
+            shutil.rmtree(self.temp_root / f"{self.id}-{self.fence}", ignore_errors=True)

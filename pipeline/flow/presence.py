@@ -107,20 +107,25 @@ class Presence:
                     next_beat = monotonic() + self._beat
             except psycopg.Error as error:
                 log.warning("PostgreSQL does not answer the heartbeat; trying again", error=str(error).strip())
-                self._connection = None
+                # The lock lives as long as its connection: one that still works is kept, or we would look dead.
+                if self._hung_up():
+                    self._connection = None
                 sleep(0.2)
         self._say_goodbye()
 
     def _check_connection(self) -> None:
         if self._connection is not None:
             self._connection.pgconn.consume_input()
-            if self._connection.closed or self._connection.pgconn.status != psycopg.pq.ConnStatus.OK:
+            if self._hung_up():
                 raise psycopg.OperationalError("the server closed the connection")
             return
         self._connection = connect(self._dsn, "presence")
         self._take_lock()
         self._heartbeat()
         count("presence.reconnects")
+
+    def _hung_up(self) -> bool:
+        return self._connection is None or self._connection.pgconn.status != psycopg.pq.ConnStatus.OK
 
     def _take_lock(self) -> None:
         assert self._connection is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -14,7 +13,8 @@ from pipeline.broker.inbound import Inbound
 from pipeline.broker.outbound import Outbound, Outgoing
 from pipeline.flow import database, lanes
 from pipeline.flow.claim import Claim
-from pipeline.flow.committer import Committer, Completed, Completion
+from pipeline.flow.committer import Committer
+from pipeline.flow.group_statement import Completed, Completion
 from pipeline.flow.job import Job
 from pipeline.flow.message import encode
 from pipeline.flow.presence import Presence, new_worker_id
@@ -53,12 +53,9 @@ class WorkerProcess:
         self.no = self.presence.worker_no
         self.committer = Committer(settings.dsn, self.id, self.no, self._committed, self._refused)
         self.committer.start()
+        # Where this worker's jobs have their folders; named after it, so that others can tell whose they are.
+        self.temp_root = settings.temp_folder / self.id
         self._local = threading.local()
-
-    @property
-    def temp_root(self) -> Path:
-        """Where this worker's jobs have their folders; named after it, so that others can tell whose they are."""
-        return self.settings.temp_folder / self.id
 
     def delivery(self) -> Delivery:
         """The message this thread is working on."""
@@ -80,7 +77,7 @@ class WorkerProcess:
             span_id=claim.span_id, temp_root=self.temp_root, read_rows=read_rows,
             report=lambda done, total: report_progress(claim, done, total),
             keep_rows=lambda statement, values: keep_rows(claim, statement, values),
-            take_turn=lambda lane, calls: lanes.take_turn(claim.job_id, lane, calls),
+            take_turn=lambda lane, calls: lanes.take_turn(claim.job_id, lane, calls), has_folder=claim.isolated,
         )  # fmt: skip
 
     def hand_over(self, claim: Claim, completed: Completed) -> None:

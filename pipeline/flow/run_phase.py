@@ -21,7 +21,7 @@ from pipeline.rules.phase import PhaseSpec
 
 if TYPE_CHECKING:
     from pipeline.flow.claim import Claim
-    from pipeline.flow.committer import Completed
+    from pipeline.flow.group_statement import Completed
 
 Work = Callable[[Job], object]
 

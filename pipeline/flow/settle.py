@@ -14,8 +14,8 @@ from sqlalchemy.exc import DBAPIError
 from pipeline import settings
 from pipeline.flow import database
 from pipeline.flow.claim import Claim, Interrupted
-from pipeline.flow.committer import Completed, Completion
 from pipeline.flow.database import insist
+from pipeline.flow.group_statement import Completed, Completion
 from pipeline.observe.counters import count
 from pipeline.rules.errors import (
     Cancelled,

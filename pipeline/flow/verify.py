@@ -44,7 +44,7 @@ class Finding:
 def verify(config: Settings, *, repair: bool, pause: Callable[[float], None] = sleep) -> list[Finding]:
     """Everything that does not add up, mended if ``repair``. A second run then finds nothing."""
     with connect(config.dsn, "verify") as connection:
-        found = _dead_workers(connection, repair)
+        found = _dead_workers(connection, repair, pause)
         found += _books(connection, repair)
         found += _messages(connection, config, repair, pause)
     for one in found:
@@ -52,11 +52,16 @@ def verify(config: Settings, *, repair: bool, pause: Callable[[float], None] = s
     return found
 
 
-def _dead_workers(connection: sweeps.Connection, repair: bool) -> list[Finding]:
-    rows = connection.execute(DEAD).fetchall()
+def _dead_workers(connection: sweeps.Connection, repair: bool, pause: Callable[[float], None]) -> list[Finding]:
+    """Two looks here too: a worker that has just lost its connection is back before the second."""
+    first = {row[0] for row in connection.execute(DEAD)}
+    if first and repair:
+        sweeps.reclaim(connection, BETWEEN_LOOKS)  # takes note of who is missing …
+    if first:
+        pause(BETWEEN_LOOKS)
+    rows = [row for row in connection.execute(DEAD) if row[0] in first]
     if repair and rows:
-        sweeps.reclaim(connection, 0)  # takes note of who is missing …
-        sweeps.reclaim(connection, 0)  # … and gives their jobs back
+        sweeps.reclaim(connection, BETWEEN_LOOKS)  # … and gives their jobs back
     return [Finding("runs under a dead worker", str(job), str(worker), repair) for job, worker in rows]
 
 

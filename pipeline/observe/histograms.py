@@ -5,6 +5,7 @@ Names: ``duration.<queue>.<upper bound in seconds>`` (the last bound is ``inf``)
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import accumulate
 
@@ -20,7 +21,7 @@ OUTCOMES = frozenset({"succeeded", "retried", "exhausted", "failed", "parked", "
 
 def observe_duration(queue: str, seconds: float) -> None:
     """Count one execution of a phase."""
-    bound = next(name for name, limit in zip(BOUNDS, _LIMITS, strict=True) if seconds <= limit)
+    bound = BOUNDS[bisect_left(_LIMITS, seconds)]
     count(f"duration.{queue}.{bound}")
     count(f"duration.{queue}.ms", round(seconds * 1000))
 

@@ -1,0 +1,155 @@
+"""One statement for the claims and completions of many threads: one round trip, one commit."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from datetime import datetime
+from operator import itemgetter
+from time import sleep
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from db.engine import connect
+from pipeline.broker.delivery import Delivery
+from pipeline.flow.claim import Claim
+from pipeline.flow.grants import Grants
+from pipeline.observe import logs
+
+log = logs.get("pipeline.committer")
+
+# Completions come first: a processor that one job leaves can be taken by the next.
+COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at, NULL::bigint AS fence,
+        NULL::integer AS attempts, NULL::integer AS crashes, NULL::boolean AS isolated, NULL::smallint AS priority,
+        NULL::text AS holder, NULL::jsonb AS body, NULL::jsonb AS result, NULL::text AS trace_id, NULL::text AS span_id
+    FROM pipeline_complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[])"""
+CLAIM = """SELECT place, verdict, NULL, NULL, NULL, max_attempts, NULL, fence, attempts, crashes, isolated, priority,
+        holder, body, result, trace_id, span_id
+    FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[])"""
+
+_PLACE = itemgetter(0)
+
+
+class ClaimRow(NamedTuple):
+    """PostgreSQL's answer to a claim."""
+
+    verdict: str
+    max_attempts: int
+    fence: int
+    attempts: int
+    crashes: int
+    isolated: bool | None
+    priority: int
+    holder: str | None
+    body: dict[str, Any]
+    result: dict[str, Any] | None
+    trace_id: str
+    span_id: str
+
+
+@dataclass(slots=True)
+class Ask:
+    """A thread's wish to claim the job of a delivery."""
+
+    job_id: UUID
+    queue: str
+    send: int | None
+    sent_at: str | None
+    delivery: Delivery
+    answer: ClaimRow | BaseException | None = None
+    _done: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._done.acquire()
+
+    def wait(self) -> ClaimRow:
+        """The claim's row: verdict, fence, …"""
+        with self._done:
+            pass
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        assert self.answer is not None
+        return self.answer
+
+    def resolve(self, answer: ClaimRow | BaseException) -> None:
+        self.answer = answer
+        self._done.release()
+
+
+@dataclass(slots=True)
+class Completion:
+    """A finished phase without writes of its own."""
+
+    claim: Claim
+    result: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What PostgreSQL made of a completion; ``sent_at`` is set if this worker must publish the next message."""
+
+    verdict: str
+    queue: str | None
+    actor: str | None
+    send: int | None
+    max_attempts: int | None
+    sent_at: datetime | None
+
+
+class GroupStatement:
+    """A connection of its own that carries groups to PostgreSQL and insists on an answer."""
+
+    def __init__(self, dsn: str, worker_id: str, worker_no: int) -> None:
+        self._dsn = dsn
+        self._worker_id = worker_id
+        self._worker_no = worker_no
+        self._grants = Grants()
+        self._connection: psycopg.Connection[TupleRow] | None = None
+
+    def execute(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
+        """Try until PostgreSQL answers. Both functions give the same answer when a lost COMMIT is repeated."""
+        delay = 0.05
+        while True:
+            try:
+                return self._once(asks, completions)
+            except psycopg.OperationalError as error:
+                if self._connection is not None and not self._connection.broken and not self._connection.closed:
+                    if not isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure):
+                        raise
+                else:
+                    self._connection = None
+                log.warning("PostgreSQL does not answer; trying again", delay=delay, error=str(error).strip())
+                sleep(delay)
+                delay = min(delay * 2, 2.0)
+
+    def _once(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
+        if self._connection is None:
+            self._connection = connect(self._dsn, "committer")
+        if completions:
+            self._grants.refresh(self._connection)
+        parts: list[str] = []
+        values: list[Any] = []
+        if completions:
+            parts.append(COMPLETE)
+            values += self._completion_values(completions)
+        if asks:
+            parts.append(CLAIM)
+            values += self._claim_values(asks)
+        rows = self._connection.execute(" UNION ALL ".join(parts), values, prepare=True).fetchall()
+        done, asked = sorted(rows[: len(completions)], key=_PLACE), sorted(rows[len(completions) :], key=_PLACE)
+        return [Completed(*row[1:7]) for row in done], [ClaimRow(row[1], row[5], *row[7:]) for row in asked]
+
+    def _claim_values(self, asks: list[Ask]) -> tuple[Any, ...]:
+        return (
+            self._worker_id, [str(ask.job_id) for ask in asks], [ask.queue for ask in asks],
+            [ask.send for ask in asks], [ask.delivery.id for ask in asks], [ask.sent_at for ask in asks],
+        )  # fmt: skip
+
+    def _completion_values(self, completions: list[Completion]) -> tuple[Any, ...]:
+        return (
+            self._worker_no, [str(c.claim.job_id) for c in completions], [c.claim.fence for c in completions],
+            [c.result for c in completions], self._grants.spend(c.claim.spec.queue for c in completions),
+        )  # fmt: skip
