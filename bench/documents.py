@@ -8,7 +8,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from bench.run import ROOT, _cli, _one, _until, database, workers
+from bench.lab import ROOT, cli, database, one, until, workers
 from pipeline import services
 
 DOCUMENT, PAGES = "RF-1937-0117", 6
@@ -27,7 +27,7 @@ def main() -> None:
         with running_sandbox() as sandbox:
             os.environ.update(services.environment(servers), PYTHONPATH=str(ROOT), PIPELINE_LOG_LEVEL="ERROR")
             os.environ.update(PIPELINE_SANDBOX_URL=sandbox.url, PIPELINE_DOCUMENT_FOLDER=f"{folder}/documents")
-            _cli("migrate")
+            cli("migrate")
             ratios = [round_of(options.documents) for _ in range(options.rounds)]
     print(f"two workers take {statistics.median(ratios):.2f} of the time of one")
 
@@ -47,11 +47,11 @@ def measure(count: int, documents: int) -> float:
 
     with database() as db:
         db.execute("TRUNCATE jobs, outbox, attempts CASCADE")
-        with workers("pipeline.actors"):
+        with workers():
             submit_many(None, "document", [{"document_number": DOCUMENT}] * documents)
-            _until(lambda: _one(db, "SELECT count(*) FROM jobs WHERE completed_at IS NOT NULL") == documents)
-            assert _one(db, "SELECT count(*) FROM documents WHERE pages = %s", PAGES) == documents
-            return float(_one(db, SPAN))
+            until(lambda: one(db, "SELECT count(*) FROM jobs WHERE completed_at IS NOT NULL") == documents)
+            assert one(db, "SELECT count(*) FROM documents WHERE pages = %s", PAGES) == documents
+            return float(one(db, SPAN))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from actors.match.entity_match import candidates
 from actors.match.records import read_record
 from actors.match.score import rank
 from actors.match.store import Task
-from bench.run import ROOT, _cli, _one, _until, database, workers
+from bench.lab import ROOT, cli, database, one, until, workers
 from pipeline import services
 from pipeline.flow.job import Job
 from pipeline.sandbox import running_sandbox
@@ -85,19 +85,19 @@ def end_to_end(sandbox_url: str) -> dict[str, Any]:
                           WIKIDATA_RATE=str(RATE), WIKIDATA_BURST=str(BURST))  # fmt: skip
         with database() as db:
             db.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
-        _cli("migrate")
+        cli("migrate")
         project = _project()
         with database() as db:
             before = _calls(db)
             started = monotonic()
             _start(project)
             asked, statements = monotonic() - started, _calls(db) - before
-            with workers("pipeline.actors"):
-                _until(lambda: _one(db, "SELECT status FROM projects WHERE id = %s", project) == "COMPLETED", 900)
+            with workers():
+                until(lambda: one(db, "SELECT status FROM projects WHERE id = %s", project) == "COMPLETED", 900)
             taken = monotonic() - started
-            counts = _one(db, "SELECT counts FROM projects WHERE id = %s", project)
-            charged = _one(db, "SELECT sum(attempts) FROM jobs")
-            errors = _one(db, "SELECT array_agg(DISTINCT left(error, 200)) FROM attempts WHERE outcome = 'retried'")
+            counts = one(db, "SELECT counts FROM projects WHERE id = %s", project)
+            charged = one(db, "SELECT sum(attempts) FROM jobs")
+            errors = one(db, "SELECT array_agg(DISTINCT left(error, 200)) FROM attempts WHERE outcome = 'retried'")
     seen = httpx.get(f"{sandbox_url}/w/_arrivals", timeout=60).json()
     return {
         "records": RECORDS, "statements_for_the_jobs": statements, "fan_out_seconds": round(asked, 2),
@@ -131,7 +131,7 @@ def _start(project: int) -> None:
 
 def _calls(db: Any) -> int:
     """Statements that clients sent, as PostgreSQL counts them; what runs inside a statement is not one of them."""
-    return int(_one(db, STATEMENTS))
+    return int(one(db, STATEMENTS))
 
 
 if __name__ == "__main__":

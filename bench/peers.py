@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import dramatiq
 import psycopg
 from dramatiq.brokers.rabbitmq import RabbitmqBroker
+
+from bench.rivals.count import count
 
 PEER = os.environ.get("PEER", "dramatiq")
 broker = RabbitmqBroker(url=os.environ["RABBITMQ_URL"], confirm_delivery=PEER != "dramatiq")
@@ -41,11 +44,9 @@ def _complete(job: int, following: str | None) -> None:
         _connection().execute(statement, ("pending" if following else "succeeded", following, job))
 
 
-def _count() -> None:
-    # One byte a finished job; the benchmark watches the file grow.
-    handle = os.open(Path(os.environ["DONE_FILE"]), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(handle, b".")
-    os.close(handle)
+def _note_age(born: int) -> None:
+    with Path(os.environ["LATENCY_FILE"]).open("a") as file:
+        file.write(f"{time.time_ns() - born}\n")
 
 
 @dramatiq.actor(queue_name="peer-one")
@@ -66,4 +67,12 @@ def two(job: int) -> None:
 def three(job: int) -> None:
     if _claim(job, "three"):
         _complete(job, None)
-        _count()
+        if "LATENCY_FILE" in os.environ:
+            _note_age(job)
+        else:
+            count()
+
+
+def fill(jobs: int) -> None:
+    for n in range(1, jobs + 1):
+        one.send(n)

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import psycopg
 
-from bench.run import ROOT, _cli, _one, _until, database, workers
+from bench.lab import ROOT, cli, database, one, until, workers
 from pipeline import services
 from pipeline.sandbox import Sandbox, running_sandbox
 
@@ -42,7 +42,7 @@ def main() -> None:
          services.private_servers(Path(folder), remove=True) as servers, running_sandbox() as sandbox:  # fmt: skip
         os.environ.update(services.environment(servers), PYTHONPATH=str(ROOT), PIPELINE_SANDBOX_URL=sandbox.url,
                           **SETTINGS)  # fmt: skip
-        _cli("migrate")
+        cli("migrate")
         figures = measure(sandbox, options.rounds)
     print(json.dumps(figures, indent=2))
     if options.json:
@@ -54,7 +54,7 @@ def measure(sandbox: Sandbox, rounds: int) -> dict[str, Any]:
     with database() as db:
         for name in NAMES:
             db.execute(SOURCE, (name, name, f"{sandbox.url}/market/{name}"))
-        with workers("pipeline.actors"):
+        with workers():
             one_round(db, sandbox, sick=False)  # everything is warm from here on
             alone, beside, outages = [], [], []
             for _ in range(rounds):
@@ -81,11 +81,11 @@ def one_round(db: psycopg.Connection[Any], sandbox: Sandbox, *, sick: bool) -> d
         sandbox.add_fault(match=f"/market/{name}/", status=500)
     sandbox.add_fault(match="/market/", delay=0.02)
     submit(db, NAMES if sick else WELL)
-    _until(lambda: _one(db, DONE, WELL) == INTAKES * len(WELL), 120)
+    until(lambda: one(db, DONE, WELL) == INTAKES * len(WELL), 120)
     span = "SELECT extract(epoch FROM max(completed_at) - min(created_at)) FROM scrape_jobs WHERE source_id = ANY (%s)"
-    seconds = float(_one(db, span, WELL))
+    seconds = float(one(db, span, WELL))
     outage = recovered(db, sandbox) if sick else {}
-    _until(lambda: _one(db, "SELECT count(*) FROM jobs WHERE completed_at IS NULL") == 0, 120)
+    until(lambda: one(db, "SELECT count(*) FROM jobs WHERE completed_at IS NULL") == 0, 120)
     return {"seconds": seconds, **outage}
 
 
@@ -103,12 +103,12 @@ def recovered(db: psycopg.Connection[Any], sandbox: Sandbox) -> dict[str, Any]:
     before = [at_rest(db, sandbox, name) for name in ILL]
     goals = [probes + 2 for _, probes in before]
     reached = "SELECT count(*) FROM sources s JOIN unnest(%s::text[], %s::int[]) g(id, n) USING (id) WHERE probes >= n"
-    _until(lambda: _one(db, reached, ILL, goals) == SICK, 120)
+    until(lambda: one(db, reached, ILL, goals) == SICK, 120)
     after = [at_rest(db, sandbox, name) for name in ILL]
     made, probed = (sum(row[column] for row in after) - sum(row[column] for row in before) for column in (0, 1))
     httpx.delete(f"{sandbox.url}/_faults").raise_for_status()
-    _until(lambda: _one(db, DONE, NAMES) == INTAKES * SOURCES, 120)
-    spent = _one(db, "SELECT sum(attempts + crashes) FROM jobs WHERE workflow = 'scrape'")
+    until(lambda: one(db, DONE, NAMES) == INTAKES * SOURCES, 120)
+    spent = one(db, "SELECT sum(attempts + crashes) FROM jobs WHERE workflow = 'scrape'")
     assert (made, spent) == (probed, 0), f"{made} calls for {probed} probes; {spent} executions spent"
     return {"calls_while_open": made, "probes": probed, "executions_spent": spent, "succeeded": INTAKES * SOURCES}
 
@@ -118,12 +118,12 @@ def at_rest(db: psycopg.Connection[Any], sandbox: Sandbox, name: str) -> tuple[i
     found: list[tuple[int, int]] = []
 
     def look() -> bool:
-        probes, calls = _one(db, AT_REST, name), sandbox.stats()["paths"].get(f"/market/{name}/api/items", 0)
-        if probes is not None and _one(db, AT_REST, name) == probes:
+        probes, calls = one(db, AT_REST, name), sandbox.stats()["paths"].get(f"/market/{name}/api/items", 0)
+        if probes is not None and one(db, AT_REST, name) == probes:
             found.append((calls, probes))
         return bool(found)
 
-    _until(look, 120)
+    until(look, 120)
     return found[0]
 
 

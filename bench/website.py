@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from bench.run import ROOT, _cli, _one, _until, database, workers
+from bench.lab import ROOT, cli, database, one, until, workers
 from pipeline import services
 
 SITES, POOL = 200, 10
@@ -21,7 +21,7 @@ def main() -> None:
             os.environ.update(services.environment(servers), PYTHONPATH=str(ROOT), PIPELINE_LOG_LEVEL="ERROR",
                               PIPELINE_SANDBOX_URL=sandbox.url, PIPELINE_WEBSITE_RESPECT_ROBOTS="false")  # fmt: skip
             sandbox.add_fault(match="/sites/", delay=1.0)
-            _cli("migrate")
+            cli("migrate")
             print(f"{SITES} sites of one second each, pool {POOL}: {measure(sandbox.url):.2f} × the pool's own pace")
 
 
@@ -30,10 +30,10 @@ def measure(base: str) -> float:
     from pipeline import submit_many
 
     submit_many(None, "website", [{"url": f"{base}/sites/{n}/"} for n in range(1, SITES + 1)])
-    with database() as db, workers("pipeline.actors"):
-        _until(lambda: _one(db, "SELECT count(*) FROM jobs WHERE completed_at IS NULL") == 0)
+    with database() as db, workers():
+        until(lambda: one(db, "SELECT count(*) FROM jobs WHERE completed_at IS NULL") == 0)
         span = float(
-            _one(
+            one(
                 db,
                 "SELECT extract(epoch FROM max(finished_at) - min(started_at)) "
                 "FROM attempts WHERE phase = 'website-analysis'",

@@ -1,0 +1,109 @@
+"""Growth: the pace with a full table, a long history, more processes; and a worker's memory over many jobs."""
+
+from __future__ import annotations
+
+import statistics
+from time import monotonic, sleep
+from typing import Any
+
+import psutil
+
+from bench import lab
+from bench.throughput import our_round
+
+FINISHED = """
+    INSERT INTO jobs (workflow, trace_id, span_id, body, phase, status, max_attempts, completed_at)
+    SELECT 'chain', repeat('0', 31) || '1', repeat('0', 15) || '1', '{"text": "old"}', 'three', 'succeeded', 3, now()
+    FROM generate_series(1, %s) /* bench */"""
+HISTORY = """
+    INSERT INTO attempts (job_id, fence, attempt, ready_at, started_at, finished_at, phase, outcome, worker)
+    SELECT j.id, f, 1, j.created_at, j.created_at, j.created_at, 'three', 'succeeded', 'old'
+    FROM jobs j, generate_series(1, 3) f WHERE j.status = 'succeeded' /* bench */"""
+
+
+def measure(small: int, large: int, window: float, rounds: int) -> dict[str, Any]:
+    """The same window of time with few and with many pending jobs, in turn; then after as many finished ones."""
+    few, many = [], []
+    for _ in range(rounds):
+        few.append(paced(small, window))
+        many.append(paced(large, window))
+    return {
+        "pending_jobs_per_s": {str(small): round(statistics.median(few)), str(large): round(statistics.median(many))},
+        "pending_ratio": round(statistics.median(many) / statistics.median(few), 2),
+        "after_finished_jobs_per_s": {
+            str(large): round(statistics.median(after_finished(small, large, window, rounds)))
+        },
+    }
+
+
+def paced(pending: int, window: float) -> float:
+    """Jobs a second while ``pending`` wait. Measured by finished phases, three of them a job."""
+    with lab.database() as db:
+        lab.clear(db)
+        _submit(pending)
+        db.execute("VACUUM ANALYZE jobs")
+        db.execute("CHECKPOINT")
+        return _window(db, window)
+
+
+def after_finished(small: int, finished: int, window: float, rounds: int) -> list[float]:
+    with lab.database() as db:
+        lab.clear(db)
+        db.execute(FINISHED, (finished,))
+        db.execute(HISTORY)
+        db.execute("VACUUM ANALYZE jobs, attempts")
+        db.execute("CHECKPOINT")
+        found = []
+        for _ in range(rounds):
+            _submit(small)
+            found.append(_window(db, window))
+        return found
+
+
+def processes(jobs: int) -> dict[str, Any]:
+    return {"processes_jobs_per_s": {str(n): round(our_round(jobs, n)[0]) for n in (1, 2, 4)}}
+
+
+def memory(jobs: int) -> dict[str, Any]:
+    """Resident memory of the workers after a tenth of the jobs, and after all of them."""
+    with lab.database() as db:
+        lab.clear(db)
+        _submit(jobs)
+        with lab.workers() as running:
+            lab.until(lambda: _phases(db) >= 3 * jobs // 10, timeout=1800, pause=1)
+            early = _resident(running[0].pid)
+            lab.until(lambda: lab.all_done(db), timeout=1800, pause=1)
+            late = _resident(running[0].pid)
+    return {"memory_mb": {"early": round(early / 1e6, 1), "late": round(late / 1e6, 1)},
+            "memory_growth_percent": round(100 * (late / early - 1), 2), "memory_jobs": jobs}  # fmt: skip
+
+
+def _submit(jobs: int) -> None:
+    from pipeline import submit_many
+
+    for start in range(0, jobs, 10_000):
+        submit_many(None, "chain", [lab.BODY] * min(10_000, jobs - start))
+
+
+def _window(db: lab.Connection, seconds: float) -> float:
+    before = _phases(db)
+    with lab.workers():
+        lab.until(lambda: _phases(db) > before + 600)
+        first, started = _phases(db), monotonic()
+        sleep(seconds)
+        return (_phases(db) - first) / 3 / (monotonic() - started)
+
+
+def _phases(db: lab.Connection) -> int:
+    """Finished phases of this run, by the statistics of inserts: a count of millions of rows would be a load itself."""
+    db.execute("SELECT pg_stat_clear_snapshot() /* bench */")
+    return int(lab.one(db, "SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'attempts' /* bench */"))
+
+
+def _resident(pid: int) -> int:
+    children = psutil.Process(pid).children(recursive=True)
+    return sum(child.memory_info().rss for child in children if _threads(child) >= lab.THREADS)
+
+
+def _threads(process: psutil.Process) -> int:
+    return process.num_threads()
