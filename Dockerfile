@@ -6,7 +6,7 @@ ENV PATH=/opt/pipeline/bin:$PATH
 WORKDIR /src
 # The pinned packages first: they change less often than the code, and this layer is the slow one.
 COPY requirements.txt ./
-RUN --mount=type=cache,target=/root/.cache/pip pip install -r requirements.txt
+RUN --mount=type=cache,target=/root/.cache/pip pip install --no-deps -r requirements.txt
 COPY pyproject.toml README.md ./
 COPY pipeline pipeline
 COPY db db
@@ -14,9 +14,9 @@ COPY actors actors
 RUN pip install --no-deps .
 
 FROM python:3.11-slim-bookworm
-# OCR's image library wants these two; procps gives health checks something to look with.
+# procps gives health checks something to look with.
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends libgl1 libglib2.0-0 procps \
+    && apt-get install -y --no-install-recommends procps \
     && rm -rf /var/lib/apt/lists/*
 RUN useradd --system --uid 10001 --home-dir /var/lib/pipeline --create-home --shell /usr/sbin/nologin pipeline
 COPY --from=build /opt/pipeline /opt/pipeline
@@ -33,7 +33,8 @@ export RABBITMQ_MANAGEMENT_URL="http://operator:$(secret operator_password)@rabb
 exec "$@"
 EOF
 
-ENV PATH=/opt/pipeline/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+ENV PATH=/opt/pipeline/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIPELINE_LOG_FORMAT=json \
+    CACHE_FOLDER=/var/lib/pipeline/cache PIPELINE_DOCUMENT_FOLDER=/var/lib/pipeline/documents
 USER pipeline
 WORKDIR /var/lib/pipeline
 ENTRYPOINT ["with-secrets"]

@@ -86,7 +86,7 @@ def at_rate(db: lab.Connection, rate: float, seconds: float) -> list[float]:
 
 
 def idle(db: lab.Connection, pid: int, seconds: float) -> dict[str, Any]:
-    sleep(2)
+    sleep(25)  # the relay looks ever less often after the last job: this is the steady state
     family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     before, cpu, started = lab.statements(db), _cpu(family), monotonic()
     sleep(seconds)

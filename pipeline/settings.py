@@ -26,28 +26,41 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="PIPELINE_", frozen=True, extra="ignore")
 
-    database_url: SecretStr = _named("DATABASE_URL")
-    rabbitmq_url: SecretStr = _named("RABBITMQ_URL")
-    rabbitmq_management_url: SecretStr | None = _named("RABBITMQ_MANAGEMENT_URL", default=None)
-    worker_id: str | None = _named("WORKER_ID", default=None, max_length=60, pattern=r"^[A-Za-z0-9._-]+$")
-    stale_seconds: float = _named("JOB_LOCK_TIMEOUT_SECONDS", default=300.0, gt=0)
+    database_url: SecretStr = _named("DATABASE_URL", description="PostgreSQL")
+    rabbitmq_url: SecretStr = _named("RABBITMQ_URL", description="RabbitMQ; nodes of a cluster are separated by ;")
+    rabbitmq_management_url: SecretStr | None = _named(
+        "RABBITMQ_MANAGEMENT_URL", default=None, description="its management API: lost messages are noticed by it"
+    )
+    worker_id: str | None = _named(
+        "WORKER_ID", default=None, max_length=60, pattern=r"^[A-Za-z0-9._-]+$",
+        description="begins the ids of this machine's workers; otherwise the host's name",
+    )  # fmt: skip
+    stale_seconds: float = _named(
+        "JOB_LOCK_TIMEOUT_SECONDS", default=300.0, gt=0, description="after which a frozen worker loses its jobs"
+    )
 
-    workflows: Annotated[tuple[str, ...], NoDecode] = ()
-    queue_type: Literal["classic", "quorum"] = "classic"
-    heartbeat_seconds: float = Field(default=20.0, gt=0)
-    health_seconds: float = Field(default=30.0, gt=0)
-    patience_seconds: float = Field(default=5.0, gt=0)
-    backstop_seconds: float = Field(default=30.0, ge=5)
-    shutdown_grace_seconds: float = Field(default=20.0, ge=0)
+    workflows: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="modules with workflows of your own, comma-separated"
+    )
+    queue_type: Literal["classic", "quorum"] = Field(default="classic", description="of new queues; cannot be changed")
+    heartbeat_seconds: float = Field(default=20.0, gt=0, description="between two signs of life of a worker")
+    health_seconds: float = Field(default=30.0, gt=0, description="between two health checks and reports")
+    patience_seconds: float = Field(default=5.0, gt=0, description="how long a worker may be missing before it is dead")
+    backstop_seconds: float = Field(default=30.0, ge=5, description="between two looks of a relay that nobody wakes")
+    shutdown_grace_seconds: float = Field(
+        default=20.0, ge=0, description="for running jobs at shutdown; then they go back at no cost"
+    )
     backoff_scale: float = Field(default=1.0, gt=0, description="multiplies every backoff; below 1 for demos and tests")
-    keep_days: float = Field(default=30.0, gt=0)
-    temp_folder: Path = Path(gettempdir()) / "pipeline-jobs"
+    keep_days: float = Field(default=30.0, gt=0, description="how long finished jobs and their history are kept")
+    temp_folder: Path = Field(
+        default=Path(gettempdir()) / "pipeline-jobs", description="for the folders of running jobs"
+    )
     log_format: Literal["console", "json"] = "console"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
-    api_host: str = "127.0.0.1"
-    api_port: int = Field(default=8080, ge=0, le=65535)
+    api_host: str = Field(default="127.0.0.1", description="where the API listens; elsewhere only with tokens")
+    api_port: int = Field(default=8080, ge=0, le=65535, description="0 takes a free one")
     api_tokens: SecretStr | None = Field(default=None, description="role:token, …; roles are viewer and operator")
-    api_max_body: int = Field(default=1 << 20, ge=1 << 10)
+    api_max_body: int = Field(default=1 << 20, ge=1 << 10, description="of a request")
 
     @field_validator("workflows", mode="before")
     @classmethod

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from pipeline.flow import inspect
 from pipeline.flow import submit as steer
@@ -90,7 +90,9 @@ def dead_list(workflow: str | None = None, limit: int = 50, as_json: Json = Fals
     if as_json:
         print(json.dumps(rows, default=str))
         return
-    table = Table("job", "phase", "failed", "error", title=f"{len(rows)} failed jobs")
+    # The id is what the next command needs: it is never cut, however narrow the terminal.
+    job = Column("job", no_wrap=True, min_width=36)
+    table = Table(job, "phase", "failed", "error", title=f"{len(rows)} failed jobs")
     for row in rows:
         table.add_row(
             str(row["id"]),

@@ -27,6 +27,9 @@ def run(*, processes: int, threads: int, with_sandbox: bool, folder: Path, say: 
     try:
         _migrate()
         os.environ.setdefault("PIPELINE_API_PORT", str(_free_port(8080)))
+        if with_sandbox:
+            # Scraping lets no loopback address through unless it is named.
+            os.environ.setdefault("PIPELINE_SANDBOX_URL", "http://127.0.0.1:8099")
         supervisor = Supervisor(programs(processes, threads, with_sandbox=with_sandbox), say)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: supervisor.ask_to_stop())

@@ -1,0 +1,153 @@
+"""Writes docs/reference as the code declares it; tests/docs/test_reference.py holds the committed pages equal to it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings
+from typer.core import TyperGroup
+
+ROOT = Path(__file__).parent.parent
+NOTE = "<!-- written by docs/generate.py: change the code, then run it -->\n"
+# What people call by hand or from another language; everything else in db/ is the engine's own.
+FUNCTIONS = (
+    "pipeline_submit", "pipeline_submit_many", "pipeline_cancel", "pipeline_replay", "pipeline_replay_many",
+    "pipeline_discard", "pipeline_reset", "pipeline_open_batch", "pipeline_seal_batch", "pipeline_set_lane",
+    "pipeline_pause_lane", "pipeline_open_lane", "pipeline_pause", "pipeline_timeline", "pipeline_stats",
+    "pipeline_relay_lag", "pipeline_alive", "pipeline_verify", "pipeline_collect",
+)  # fmt: skip
+FUNCTION = re.compile(
+    r"((?:^--[^\n]*\n)*)^CREATE OR REPLACE FUNCTION (\w+)\s*\((.*?)\)\s*(?:RETURNS (.*?)\s+)?LANGUAGE (\w+)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+
+
+def pages() -> dict[str, str]:
+    """The text of each page, by its name in docs/reference."""
+    return {"settings.md": settings(), "cli.md": commands(), "http.md": routes(), "sql.md": functions()}
+
+
+def settings() -> str:
+    from actors.document.config import DocumentSettings
+    from actors.match.config import MatchSettings
+    from actors.scrape.config import ScrapeSettings
+    from actors.website.config import WebsiteSettings
+    from pipeline.settings import Settings
+
+    kinds = (Settings, WebsiteSettings, DocumentSettings, MatchSettings, ScrapeSettings)
+    parts = [f"## {kind.__name__}\n\n{kind.__doc__}\n\n{_table(kind)}" for kind in kinds]
+    intro = (
+        "Read from the environment at the start of a process; the wrong ones of a section are named all at once. Times "
+        "are in seconds, sizes in bytes. Private servers (`pipeline services start`) that run in the same folder "
+        "fill in for missing addresses. For traces, `OTEL_EXPORTER_OTLP_ENDPOINT` and its SDK's other variables hold."
+    )
+    return "\n".join([NOTE, "# Settings\n", intro, "", *parts])
+
+
+def _table(kind: type[BaseSettings]) -> str:
+    rows = [_setting(kind.model_config.get("env_prefix", ""), *item) for item in kind.model_fields.items()]
+    return "\n".join(["| name | default | kind | |", "|---|---|---|---|", *rows, ""])
+
+
+def _setting(prefix: str, name: str, field: FieldInfo) -> str:
+    alias = field.validation_alias
+    known = str(getattr(alias, "choices", [alias])[0]) if alias else f"{prefix}{name.upper()}"
+    kind = re.sub(r"\w+\.(?=\w)|typing\.|<class '|'>", "", str(field.annotation))
+    limits = " ".join(_limit(item) for item in field.metadata if _limit(item))
+    about = " · ".join(part for part in (field.description or "", limits) if part)
+    return f"| `{known}` | {_default(field)} | {kind.replace('|', 'or')} | {about} |"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "**required**"
+    value = field.get_default(call_default_factory=True)
+    if isinstance(value, SecretStr | dict) or value in (None, "", (), frozenset()):
+        return ""
+    if isinstance(value, Path) and value.is_absolute():
+        return f"`{value.name}` in the temporary folder"
+    return f"`{','.join(map(str, sorted(value))) if isinstance(value, frozenset) else value}`"
+
+
+def _limit(item: Any) -> str:
+    signs = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤", "max_length": "length ≤"}
+    return " ".join(f"{sign} {getattr(item, name)}" for name, sign in signs.items() if hasattr(item, name))
+
+
+def commands() -> str:
+    from pipeline.front.cli import app
+
+    intro = (
+        "Exit codes: 0 well, 1 what was asked for cannot be (`verify`, `doctor`: something is left to mend), "
+        "2 the command line is wrong, 3 a server does not answer."
+    )
+    return "\n".join([NOTE, "# Commands\n", intro, "", *_command(typer.main.get_command(app), "pipeline")])
+
+
+def _command(command: Any, path: str) -> Iterator[str]:
+    if isinstance(command, TyperGroup):
+        for name, child in sorted(command.commands.items()):
+            yield from _command(child, f"{path} {name}")
+        return
+    arguments = [item for item in command.params if item.param_type_name == "argument"]
+    shown = "".join(f" {item.name.upper()}" if item.required else f" [{item.name.upper()}]" for item in arguments)
+    yield f"## `{path}{shown}`\n"
+    yield " ".join((command.help or "").split()) + "\n"
+    for item in command.params:
+        about = getattr(item, "help", None) or ""
+        name = item.name.upper() if item.param_type_name == "argument" else ", ".join(item.opts)
+        default = "" if item.default in (None, False, ...) or item.required else f" (default `{item.default}`)"
+        if about or default or item not in arguments:
+            yield f"- `{name}`{': ' if about else ''}{about}{default}"
+    yield ""
+
+
+def routes() -> str:
+    import pipeline.actors  # noqa: F401  the workflows say how to read what they stored
+    from pipeline.front.api.app import PARTS
+
+    rows = [row for part in PARTS for row in _routes(part.router.routes)]
+    intro = "How to sign in, errors, pages and keys: [the HTTP API](../api.md). Every field: `GET /v1/openapi.json`."
+    head = ["| route | role | |", "|---|---|---|"]
+    return "\n".join([NOTE, "# HTTP routes\n", intro, "", *head, *rows, ""])
+
+
+def _routes(found: Any) -> Iterator[str]:
+    for route in found:
+        # Endpoints ask for a role by their signature.
+        asked = {str(kind).lower() for kind in route.endpoint.__annotations__.values()}
+        role = next((role for role in ("viewer", "operator") if role in asked), "–")
+        for method in sorted(route.methods - {"HEAD"}):
+            yield f"| `{method} {route.path}` | {role} | {route.description.strip().split(chr(10))[0]} |"
+
+
+def functions() -> str:
+    from db.migrate import sql_files
+
+    found = {name: (about, given, back, path) for path in sql_files() for about, name, given, back, _
+             in FUNCTION.findall(path.read_text(encoding="utf-8"))}  # fmt: skip
+    intro = (
+        "Functions that people call, from any language, inside their own transaction. A refusal is an SQL error "
+        "`PL…` with a hint. States: [the life of a job](../state-machine.md)."
+    )
+    return "\n".join([NOTE, "# SQL functions\n", intro, "", *(_function(name, *found[name]) for name in FUNCTIONS)])
+
+
+def _function(name: str, about: str, given: str, back: str, path: Path) -> str:
+    said = about or re.match(r"(?:--[^\n]*\n)*", path.read_text(encoding="utf-8"))[0]  # type: ignore[index]
+    words = " ".join(re.sub(r"^-- ?", "", said, flags=re.MULTILINE).split())
+    call = " ".join(f"{name}({given}){f' → {back}' if back else ''}".split())
+    return f"## {name}\n\n```sql\n{call}\n```\n\n{words}\n\n[{path.name}](../../{path.relative_to(ROOT)})\n"
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    for page, content in pages().items():
+        (ROOT / "docs" / "reference" / page).write_text(content, encoding="utf-8")
