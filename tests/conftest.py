@@ -6,12 +6,12 @@ import importlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from sqlalchemy import create_engine
 
 from pipeline.services import Servers, private_servers
+from tests.databases import Databases
 from tests.place import Place
 
 ENVIRONMENT = ("DATABASE_URL", "RABBITMQ_URL", "RABBITMQ_MANAGEMENT_URL")
@@ -48,13 +48,17 @@ def template(servers: Servers) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def databases(servers: Servers, template: str) -> Databases:
+    return Databases(servers, template)
+
+
 @pytest.fixture
-def place(servers: Servers, template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def place(servers: Servers, databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """A database and a vhost of the test's own, as the settings of this process and of every worker it starts."""
     from pipeline import settings
 
-    name = f"test_{uuid4().hex[:12]}"
-    servers.postgres.create_database(name, template=template)
+    name = databases.new("test")
     servers.rabbitmq.create_vhost(name)
     here = Place(servers, name, tmp_path)
     for variable, value in here.environment().items():
@@ -64,4 +68,4 @@ def place(servers: Servers, template: str, tmp_path: Path, monkeypatch: pytest.M
     here.close()
     settings.get.cache_clear()
     servers.rabbitmq.delete_vhost(name)
-    servers.postgres.drop_database(name)
+    databases.give_back(name)

@@ -44,14 +44,14 @@ DEAD_LETTERED = ("exhausted", "poisoned")
 def settle(worker: WorkerProcess, claim: Claim, done: Done | Completed) -> None:
     """Success: with writes in one transaction of their own, without them in the process's next batch."""
     if isinstance(done, Completed):
-        worker.hand_over(claim, done)
+        worker.hand_over.committed([(claim, done)])
         return
     result = encode_result(claim, done)
     if done.write is None:
         worker.committer.complete(Completion(claim, result))
         return
     completed = complete_with_write(worker.no, claim, done.write, result)
-    worker.hand_over(claim, completed)
+    worker.hand_over.committed([(claim, completed)])
 
 
 def complete_with_write(
@@ -97,7 +97,7 @@ def settle_error(worker: WorkerProcess, claim: Claim, error: BaseException) -> s
     count(f"{claim.spec.queue}.{verdict}")
     if verdict == "succeeded":
         # It had committed after all, and only the answer was lost, so that nobody published its hand-over.
-        worker.send_again([claim.job_id])
+        worker.hand_over.send_again([claim.job_id])
     worker.log.warning("attempt ended", job=str(claim.job_id), phase=claim.spec.queue, fence=claim.fence,
                        verdict=verdict, error=describe(error))  # fmt: skip
     return verdict

@@ -7,7 +7,7 @@ import sys
 import typer
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from pipeline.front import cli_api, cli_jobs, cli_run, cli_sources, cli_verify, cli_watch
+from pipeline.front import cli_api, cli_dead, cli_jobs, cli_run, cli_sources, cli_verify, cli_watch
 from pipeline.rules.errors import BadInput
 from pipeline.services import ServiceError
 
@@ -17,6 +17,7 @@ app = typer.Typer(
 )  # fmt: skip
 cli_run.add_to(app)
 cli_jobs.add_to(app)
+cli_dead.add_to(app)
 cli_verify.add_to(app)
 cli_watch.add_to(app)
 cli_sources.add_to(app)

@@ -1,4 +1,4 @@
-"""Commands about jobs: submit, status, cancel, retry, dead, workers."""
+"""Commands about jobs: submit, status, cancel, retry, workers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 
 import typer
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 
 from pipeline.flow import inspect
 from pipeline.flow import submit as steer
@@ -17,14 +17,12 @@ from pipeline.rules.errors import BadInput
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 out = Console()
-dead = typer.Typer(no_args_is_help=True, help="Jobs that failed: list, look, run again, discard.")
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     for command in (submit, status, cancel, retry, workers):
         app.command()(command)
-    app.add_typer(dead, name="dead")
 
 
 def submit(
@@ -43,7 +41,7 @@ def status(job: str, as_json: Json = False) -> None:
     """Show a job: where it is, where its time went, and what its workflow stored."""
     import pipeline.actors  # noqa: F401  the workflows say how to read what they stored
 
-    found = inspect.describe(_uuid(job))
+    found = inspect.describe(read_id(job))
     if as_json:
         print(json.dumps(found, default=str))
         return
@@ -52,14 +50,14 @@ def status(job: str, as_json: Json = False) -> None:
 
 def cancel(job: str) -> None:
     """Cancel a job that has not ended; nothing of a running attempt is kept."""
-    if not steer.cancel(None, _uuid(job)):
+    if not steer.cancel(None, read_id(job)):
         raise BadInput(f"job {job} has ended already or never was; see: pipeline status {job}")
     print(f"cancelled {job}")
 
 
 def retry(job: str) -> None:
     """Run a failed job's phase again, with fresh budgets."""
-    if not steer.retry(None, _uuid(job)):
+    if not steer.retry(None, read_id(job)):
         raise BadInput(f"job {job} is not failed, so there is nothing to retry; see: pipeline status {job}")
     print(f"sent again {job}")
 
@@ -81,48 +79,6 @@ def workers(as_json: Json = False) -> None:
             f"{row['started_at']:%F %T}",
         )
     out.print(table)
-
-
-@dead.command("list")
-def dead_list(workflow: str | None = None, limit: int = 50, as_json: Json = False) -> None:
-    """Failed jobs, newest first."""
-    rows = inspect.failed(workflow, limit)
-    if as_json:
-        print(json.dumps(rows, default=str))
-        return
-    # The id is what the next command needs: it is never cut, however narrow the terminal.
-    job = Column("job", no_wrap=True, min_width=36)
-    table = Table(job, "phase", "failed", "error", title=f"{len(rows)} failed jobs")
-    for row in rows:
-        table.add_row(
-            str(row["id"]),
-            f"{row['workflow']}.{row['phase']}",
-            f"{row['completed_at']:%F %T}",
-            (row["error_message"] or "")[:120],
-        )
-    out.print(table)
-
-
-@dead.command("show")
-def dead_show(job: str, as_json: Json = False) -> None:
-    """A failed job with its history."""
-    status(job, as_json)
-
-
-@dead.command("replay")
-def dead_replay(jobs: list[str]) -> None:
-    """Run failed jobs again."""
-    for job in jobs:
-        retry(job)
-
-
-@dead.command("discard")
-def dead_discard(jobs: list[str], reason: Annotated[str, typer.Option(prompt=True)]) -> None:
-    """Take failed jobs off the list: they become cancelled, with the reason."""
-    for job in jobs:
-        if not inspect.discard(_uuid(job), reason):
-            raise BadInput(f"job {job} is not failed; see: pipeline status {job}")
-        print(f"discarded {job}")
 
 
 def show(found: dict[str, Any]) -> None:
@@ -166,7 +122,8 @@ def _parse(body: str) -> dict[str, Any]:
     return value
 
 
-def _uuid(value: str) -> UUID:
+def read_id(value: str) -> UUID:
+    """A job's id as people type it; raises BadInput."""
     try:
         return UUID(value)
     except ValueError:

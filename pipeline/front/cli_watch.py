@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pipeline.front.api.stats_models import Phase, Stats
 
 out = Console()
+# Narrower terminals have no room for the reasons; the numbers stay readable at 80 columns.
+WIDE = 100
 
 
 def add_to(app: typer.Typer) -> None:
@@ -62,21 +64,40 @@ def _view(stats: Stats) -> Group:
                 f"open batches: {stats.open_batches}")  # fmt: skip
     table = Table(box=None, pad_edge=False)
     table.add_column("phase", no_wrap=True, min_width=max((len(p.queue) for p in stats.phases), default=5))
-    for name in ("waiting", "queued", "running", "pool", "failed", "ends/s", "errors", "oldest"):
-        table.add_column(name, justify="right")
-    table.add_column("waits for")
+    for name in ("wait", "sent", "run", "pool", "dead", "/s", "err", "age"):
+        table.add_column(name, justify="right", no_wrap=True)
+    wide = out.width >= WIDE
+    if wide:
+        table.add_column("waits for")
     for phase in stats.phases:
-        table.add_row(*_cells(phase), style=None if _busy(phase) else "dim")
+        cells = _cells(phase)
+        table.add_row(*(cells if wide else cells[:-1]), style=None if _busy(phase) else "dim")
     return Group(head, Text(""), table)
 
 
 def _cells(phase: Phase) -> list[str]:
     waits = ", ".join(f"{reason} {n}" for reason, n in sorted(phase.waiting.items(), key=lambda pair: -pair[1])[:3])
+    pace = phase.ended_per_second
     return [
-        phase.queue, str(sum(phase.waiting.values())), str(phase.queued), str(phase.running),
-        f"{phase.busy}/{phase.pool}" if phase.pool else "-", str(phase.failed), f"{phase.ended_per_second:.1f}",
-        f"{phase.error_rate:.0%}", f"{phase.oldest_seconds:.0f} s" if phase.oldest_seconds else "", waits,
+        phase.queue, _count(sum(phase.waiting.values())), _count(phase.queued), _count(phase.running),
+        f"{phase.busy}/{phase.pool}" if phase.pool else "-", _count(phase.failed),
+        f"{pace:.1f}" if pace < 100 else f"{pace:.0f}", f"{phase.error_rate:.0%}", _age(phase.oldest_seconds), waits,
     ]  # fmt: skip
+
+
+def _count(n: int) -> str:
+    """Counts stop at ten thousand of a kind."""
+    return str(n) if n < 10_000 else f"{n // 1000}k+"
+
+
+def _age(seconds: float | None) -> str:
+    """Three or four characters, so that a row fits into 80 columns."""
+    if seconds is None:
+        return ""
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f}{unit}"
+    return f"{seconds:.0f}s"
 
 
 def _busy(phase: Phase) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
@@ -14,7 +14,7 @@ from pipeline.front.api.auth import Operator, Viewer
 from pipeline.front.api.database import transaction
 from pipeline.front.api.fields import Name, Text
 from pipeline.front.api.models import JobRow
-from pipeline.front.api.pages import Cursor, Limit, Page, cut, decode_cursor, encode_cursor, plain_text
+from pipeline.front.api.pages import Cursor, Limit, Page, cut, decode_cursor, plain_text
 from pipeline.front.api.responses import problems
 from pipeline.front.api.shorten import shorten
 
@@ -48,7 +48,9 @@ class Group(BaseModel):
     phase: str
     cause: str = Field(description="kind of error and where it was raised")
     jobs: int = Field(description="counted up to 10,000")
-    over_time: list[Count] = Field(description="by hour, of the newest 200")
+    first_at: datetime = Field(description="when its oldest job failed")
+    last_at: datetime = Field(description="the last failure among its newest jobs")
+    over_time: list[Count] = Field(description="by hour, of the newest 200; of fewer on pages of more than 25")
     samples: list[Sample]
 
 
@@ -93,10 +95,6 @@ def groups(who: Viewer, workflow: Annotated[Name | None, Query()] = None,  # noq
     place = decode_cursor(cursor, plain_text, plain_text, plain_text)
     with transaction() as connection:
         rows = dead_jobs.groups(connection, workflow, place, limit + 1)
-    for row in rows:
-        row["group"] = encode_cursor(row["workflow"], row["phase"], row["cause"])
-        row["samples"] = row["samples"] or []
-        row["over_time"] = row["over_time"] or []
     return Page[Group].model_validate(cut(rows, limit, lambda row: (row["workflow"], row["phase"], row["cause"])))
 
 
@@ -106,7 +104,7 @@ def jobs(who: Viewer, group: Annotated[GroupName, Query()], cursor: Cursor = Non
     """The failed jobs of a group, newest first."""
     place = decode_cursor(cursor, UUID)
     with transaction() as connection:
-        rows = dead_jobs.jobs_of_group(connection, _group(group), place[0] if place else None, limit + 1)
+        rows = dead_jobs.jobs_of_group(connection, dead_jobs.Group.named(group), place[0] if place else None, limit + 1)
     for row in rows:
         row["error_message"] = shorten(row["error_message"])
     return Page[JobRow].model_validate(cut(rows, limit, lambda row: str(row["id"])))
@@ -116,30 +114,22 @@ def jobs(who: Viewer, group: Annotated[GroupName, Query()], cursor: Cursor = Non
 def replay(who: Operator, wish: Replay) -> Done:  # noqa: ARG001
     """Start failed jobs again, with fresh budgets; those that are not failed any more are left alone."""
     with transaction() as connection:
-        done = dead_jobs.replay(connection, _chosen(connection, wish), wish.per_second)
-        return Done(jobs=done, more=_more(connection, wish))
+        if wish.ids is not None:
+            return Done(jobs=dead_jobs.replay(connection, list(dict.fromkeys(wish.ids)), wish.per_second), more=False)
+        done, more = dead_jobs.replay_group(connection, _group(wish), wish.limit, wish.per_second)
+    return Done(jobs=done, more=more)
 
 
 @router.post("/discard", responses=CHANGE)
 def discard(who: Operator, wish: Discard) -> Done:  # noqa: ARG001
     """Take failed jobs off the dead letters."""
     with transaction() as connection:
-        done = dead_jobs.discard(connection, _chosen(connection, wish), wish.reason)
-        return Done(jobs=done, more=_more(connection, wish))
+        if wish.ids is not None:
+            return Done(jobs=dead_jobs.discard(connection, list(dict.fromkeys(wish.ids)), wish.reason), more=False)
+        done, more = dead_jobs.discard_group(connection, _group(wish), wish.limit, wish.reason)
+    return Done(jobs=done, more=more)
 
 
-def _group(name: str) -> dead_jobs.Group:
-    found = decode_cursor(name, plain_text, plain_text, plain_text)
-    assert found is not None
-    return dead_jobs.Group(*found)
-
-
-def _chosen(connection: Any, wish: Choice) -> list[UUID]:
-    if wish.ids is not None:
-        return list(dict.fromkeys(wish.ids))
+def _group(wish: Choice) -> dead_jobs.Group:
     assert wish.group is not None
-    return dead_jobs.oldest(connection, _group(wish.group), wish.limit)
-
-
-def _more(connection: Any, wish: Choice) -> bool:
-    return wish.group is not None and bool(dead_jobs.oldest(connection, _group(wish.group), 1))
+    return dead_jobs.Group.named(wish.group)

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from pipeline.flow.inspect import NEWEST, ROW
+from pipeline.front.api.pages import decode_cursor, encode_cursor, plain_text
 
 MOST = 5000
 CAP = 10_000
@@ -19,6 +20,18 @@ class Group(NamedTuple):
     workflow: str
     phase: str
     cause: str
+
+    @property
+    def name(self) -> str:
+        """How the group is called by those who ask for it."""
+        return encode_cursor(*self)
+
+    @classmethod
+    def named(cls, name: str) -> Group:
+        """The group of that name; raises ``Problem`` if none can be called so."""
+        found = decode_cursor(name, plain_text, plain_text, plain_text)
+        assert found is not None
+        return cls(*found)
 
 
 OF_GROUP = "status = 'failed' AND workflow = :workflow AND phase = :phase AND cause = :cause"
@@ -34,7 +47,12 @@ def groups(connection: Connection, only: str | None, after: tuple[Any, ...] | No
     """Groups in the order of their names, after the one given; ``only`` those of one workflow."""
     workflow, phase, cause = after or (None, None, None)
     values = {"only": only, "workflow": workflow, "phase": phase, "cause": cause, "limit": limit, "cap": CAP}
-    return [dict(row) for row in connection.execute(GROUPS, values).mappings()]
+    rows = [dict(row) for row in connection.execute(GROUPS, values).mappings()]
+    for row in rows:
+        row["group"] = Group(row["workflow"], row["phase"], row["cause"]).name
+        row["samples"] = row["samples"] or []
+        row["over_time"] = row["over_time"] or []
+    return rows
 
 
 def jobs_of_group(connection: Connection, group: Group, before: UUID | None, limit: int) -> list[dict[str, Any]]:
@@ -56,3 +74,15 @@ def replay(connection: Connection, ids: list[UUID], per_second: float | None) ->
 def discard(connection: Connection, ids: list[UUID], reason: str) -> int:
     """Take failed jobs off the dead letters. Returns how many were failed."""
     return int(connection.execute(DISCARD, {"ids": ids, "reason": reason}).scalar_one())
+
+
+def replay_group(connection: Connection, group: Group, limit: int, per_second: float | None) -> tuple[int, bool]:
+    """The oldest ``limit`` of a group start again. Returns how many did, and whether the group has more."""
+    done = replay(connection, oldest(connection, group, limit), per_second)
+    return done, bool(oldest(connection, group, 1))
+
+
+def discard_group(connection: Connection, group: Group, limit: int, reason: str) -> tuple[int, bool]:
+    """The oldest ``limit`` of a group are given up. Returns how many were, and whether the group has more."""
+    done = discard(connection, oldest(connection, group, limit), reason)
+    return done, bool(oldest(connection, group, 1))

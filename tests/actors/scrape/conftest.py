@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -13,6 +12,7 @@ from pipeline.flow import database
 from pipeline.sandbox import Sandbox, running_sandbox
 from pipeline.services import Servers
 from tests.actors.scrape.stall import Bench, Stall
+from tests.databases import Databases
 from tests.place import Place
 
 
@@ -45,11 +45,10 @@ def stall(place: Place, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.fixture
 def quiet(
-    servers: Servers, template: str, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    servers: Servers, databases: Databases, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Stall]:
     """Without a broker: a database of the test's own is enough where the test itself runs the phases."""
-    name = f"scrape_{uuid4().hex[:12]}"
-    servers.postgres.create_database(name, template=template)
+    name = databases.new("scrape")
     here = Place(servers, name, tmp_path)
     for variable, value in here.environment().items():
         monkeypatch.setenv(variable, value)
@@ -59,7 +58,7 @@ def quiet(
     database.engine().dispose()
     here.close()
     settings.get.cache_clear()
-    servers.postgres.drop_database(name)
+    databases.give_back(name)
 
 
 @pytest.fixture

@@ -1,0 +1,78 @@
+"""After a commit: the message is acknowledged, and the next phase's is published."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import text
+
+from pipeline.broker.inbound import Inbound
+from pipeline.broker.outbound import Outbound, Outgoing
+from pipeline.flow import database
+from pipeline.flow.claim import Claim
+from pipeline.flow.group_statement import Completed
+from pipeline.flow.message import encode
+from pipeline.observe import logs
+from pipeline.observe.counters import count
+
+log = logs.get("pipeline.worker")
+
+UNSEND = text("SELECT pipeline_unsend(CAST(:jobs AS uuid[]), CAST(:sends AS bigint[]), 'unconfirmed')")
+UNSEND_OURS = text("""SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'unconfirmed')
+    FROM outbox o JOIN jobs j ON j.id = o.job_id
+    WHERE o.job_id = ANY (CAST(:jobs AS uuid[])) AND o.sent_by = :worker""")
+
+
+class HandOver:
+    """What a process owes RabbitMQ once PostgreSQL has decided. What is not confirmed is sent again by the relay."""
+
+    def __init__(self, inbound: Inbound, outbound: Outbound, worker_no: int) -> None:
+        self._inbound = inbound
+        self._outbound = outbound
+        self._worker_no = worker_no
+
+    def committed(self, batch: Sequence[tuple[Claim, Completed]]) -> None:
+        """Publish what this worker must send, and acknowledge, whatever the verdict: the message has done its part."""
+        outgoing: list[Outgoing] = []
+        unpublished = [claim.job_id for claim, completed in batch if completed.verdict == "repeated"]
+        for claim, completed in batch:
+            if completed.verdict == "lost":
+                count("discarded")
+                log.warning("result discarded: the claim was lost", job=str(claim.job_id), fence=claim.fence)
+            elif completed.verdict != "repeated":
+                count(f"{claim.spec.queue}.succeeded")
+            if completed.sent_at is not None:
+                outgoing.append(next_message(claim, completed))
+        if unpublished:
+            threading.Thread(target=self.send_again, args=(unpublished,), daemon=True).start()
+        if outgoing:
+            self._outbound.publish(outgoing, self._published)
+        self._inbound.ack(claim.delivery for claim, _ in batch)
+
+    def send_again(self, jobs: list[UUID]) -> None:
+        """Their hand-over committed, but the answer was lost with the connection, and so was our turn to publish."""
+        values = {"jobs": jobs, "worker": self._worker_no}
+        database.insist(lambda connection: connection.execute(UNSEND_OURS, values))
+
+    def _published(self, failed: list[Outgoing]) -> None:
+        # Runs in the AMQP thread, which must not wait for PostgreSQL.
+        if failed:
+            threading.Thread(target=self._unsend, args=(failed,), daemon=True).start()
+
+    def _unsend(self, messages: list[Outgoing]) -> None:
+        count("unconfirmed", len(messages))
+        values = {"jobs": [m.job_id for m in messages], "sends": [m.send for m in messages]}
+        database.insist(lambda connection: connection.execute(UNSEND, values))
+
+
+def next_message(claim: Claim, completed: Completed) -> Outgoing:
+    """The next phase's message, made from what this attempt already holds: no query."""
+    assert completed.queue and completed.actor and completed.send and completed.max_attempts and completed.sent_at
+    body = encode(
+        job_id=claim.job_id, queue=completed.queue, actor=completed.actor, send=completed.send, attempt=1,
+        max_attempts=completed.max_attempts, sent_at=completed.sent_at, body=claim.body, trace_id=claim.trace_id,
+        span_id=claim.span_id,
+    )  # fmt: skip
+    return Outgoing(completed.queue, body, claim.priority, claim.job_id, completed.send, completed.sent_at)
