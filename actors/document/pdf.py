@@ -33,12 +33,13 @@ class PdfFile:
 
     def render(self, page: int) -> Image:
         """Page number ``page`` (from 1) as a grey picture."""
-        opened = self._document[page - 1]
-        try:
-            picture: Image = opened.render(scale=self._scale, grayscale=True).to_pil()
-            return picture
-        finally:
-            opened.close()
+        with _readable(page):
+            opened = self._document[page - 1]
+            try:
+                picture: Image = opened.render(scale=self._scale, grayscale=True).to_pil()
+                return picture
+            finally:
+                opened.close()
 
     def _check(self, settings: DocumentSettings) -> None:
         if self.pages == 0:
@@ -48,7 +49,8 @@ class PdfFile:
                 f"the PDF has {self.pages} pages, the limit is {settings.max_pages} (PIPELINE_DOCUMENT_MAX_PAGES)"
             )
         for page in range(self.pages):
-            width, height = self._document.get_page_size(page)
+            with _readable(page + 1):
+                width, height = self._document.get_page_size(page)
             # written so that a size that is no number is refused as well
             if not 0 < width * height * self._scale**2 <= settings.max_pixels:
                 raise Unreadable(
@@ -78,6 +80,17 @@ def open_pdf(path: Path, settings: DocumentSettings) -> Iterator[PdfFile]:
         yield PdfFile(document, settings)
     finally:
         document.close()
+
+
+@contextmanager
+def _readable(page: int) -> Iterator[None]:
+    """What the renderer cannot read now it cannot read later either."""
+    import pypdfium2
+
+    try:
+        yield
+    except pypdfium2.PdfiumError as error:
+        raise Unreadable(f"the PDF is damaged: page {page} cannot be read ({error})") from None
 
 
 def _has_end(path: Path) -> bool:

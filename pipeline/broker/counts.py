@@ -11,9 +11,12 @@ from pika.exceptions import AMQPError
 
 def message_counts(management_url: str | None, amqp_url: str, queues: list[str]) -> dict[str, int] | None:
     """Ready and unacknowledged messages of each queue, or None if RabbitMQ cannot be asked just now."""
+    # Of a cluster's nodes, separated by ';', whichever answers first speaks for all.
     if management_url is not None:
-        return _ask_management(management_url, amqp_url)
-    return _ask_amqp(amqp_url, queues)
+        answers = (_ask_management(url, amqp_url) for url in management_url.split(";"))
+    else:
+        answers = (_ask_amqp(url, queues) for url in amqp_url.split(";"))
+    return next((found for found in answers if found is not None), None)
 
 
 def _ask_management(management_url: str, amqp_url: str) -> dict[str, int] | None:
@@ -35,7 +38,7 @@ def _ask_amqp(amqp_url: str, queues: list[str]) -> dict[str, int] | None:
     """Only ready messages can be counted this way, so it answers for empty queues and nothing else."""
     counts: dict[str, int] = {}
     try:
-        connection = pika.BlockingConnection(pika.URLParameters(amqp_url.split(";", maxsplit=1)[0]))
+        connection = pika.BlockingConnection(pika.URLParameters(amqp_url))
         try:
             for queue in queues:
                 found = connection.channel().queue_declare(queue, passive=True).method

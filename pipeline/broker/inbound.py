@@ -108,7 +108,14 @@ class Inbound(Side):
         delivery = Delivery(message, channel, method.delivery_tag, queue, dict(properties.headers or {}))
         with self._lock:
             self._unstarted.add(delivery)
-        self._consumers[queue][1](delivery)
+        try:
+            self._consumers[queue][1](delivery)
+        except Exception:
+            # Raised on, it would end the connection, and the message would come back and end it again, for ever.
+            log.exception("queue %s: a message that could not be handed over was sent to the dead letters", queue)
+            with self._lock:
+                self._unstarted.discard(delivery)
+            channel.basic_nack(method.delivery_tag, requeue=False)
 
     def _decode(self, queue: str, body: bytes) -> Message[Any] | None:
         if len(body) > BODY_LIMIT:
@@ -123,6 +130,9 @@ class Inbound(Side):
             message = Message.decode(body)
         except DecodeError as error:
             log.error("queue %s: a message that is not Dramatiq's was sent to the dead letters: %s", queue, error)
+            return None
+        if wrong := _wrong(message):
+            log.error("queue %s: a message was sent to the dead letters: %s", queue, wrong)
             return None
         return message if message.queue_name == queue else message.copy(queue_name=queue)
 
@@ -161,3 +171,12 @@ class Inbound(Side):
         if self.channel is not None and self.channel.is_open:
             for queue in self._consumers:
                 self._start(self.channel, queue)
+
+
+def _wrong(message: Message[Any]) -> str | None:
+    """What Dramatiq takes as given and would stumble over; a message with an ``eta`` it would keep in memory."""
+    if not all(isinstance(word, str) for word in (message.queue_name, message.actor_name, message.message_id)):
+        return "its names are no text"
+    if not isinstance(message.options, dict) or not isinstance(message.kwargs, dict):
+        return "its options or keywords are no object"
+    return "it asks to be delayed, and nothing waits here" if "eta" in message.options else None

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pipeline.broker")
 
+REFUSED_FOR = 2.0
+
 
 @dataclass(frozen=True)
 class Outgoing:
@@ -53,6 +55,7 @@ class Outbound(Side):
         self._queues: set[str] = set()
         self._tag = 0
         self._pending: dict[int, tuple[Outgoing, _Batch]] = {}
+        self._refused: dict[str, float] = {}
         self._lock = Lock()
         self.ready = Event()
         self.reconnects = 0
@@ -84,6 +87,7 @@ class Outbound(Side):
 
     def on_lost(self) -> None:
         self.ready.clear()
+        self._refused.clear()
         with self._lock:
             pending, self._pending = self._pending, {}
         for message, batch in pending.values():
@@ -131,8 +135,24 @@ class Outbound(Side):
         with self._lock:
             tags = [t for t in self._pending if t <= method.delivery_tag] if method.multiple else [method.delivery_tag]
             settled = [self._pending.pop(tag) for tag in tags if tag in self._pending]
+        taken = method.NAME == "Basic.Ack"
         for message, batch in settled:
-            self._settle(message, batch, ok=method.NAME == "Basic.Ack")
+            self._settle(message, batch, ok=taken)
+            self._watch(message.queue, taken=taken)
+
+    def _watch(self, queue: str, *, taken: bool) -> None:
+        """Leave a channel that refuses everything for a queue.
+
+        One that was opened while the node of a quorum queue's leader died does so until that node returns
+        (RabbitMQ 3.10 asks the dead node first, and only it); a new channel knows the new leader.
+        """
+        if taken:
+            self._refused.pop(queue, None)
+        elif monotonic() - self._refused.setdefault(queue, monotonic()) > REFUSED_FOR:
+            self._refused.clear()
+            log.warning("RabbitMQ refuses all messages for %s; connecting again", queue)
+            if self._connection is not None and self._connection.is_open:
+                self._connection.close()
 
     def _settle(self, message: Outgoing, batch: _Batch, *, ok: bool) -> None:
         batch.open -= 1

@@ -22,7 +22,8 @@ OURS = "rejected"
 def read_back(connection: Connection, amqp_url: str, queue: str) -> int:
     """Fail the jobs whose messages RabbitMQ gave up, with the reason. The letters stay where they are."""
     try:
-        broker = pika.BlockingConnection(pika.URLParameters(amqp_url.split(";", maxsplit=1)[0]))
+        # pika tries a cluster's nodes one after another.
+        broker = pika.BlockingConnection([pika.URLParameters(url) for url in amqp_url.split(";")])
     except (AMQPError, OSError):
         return 0
     failed = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -18,10 +18,14 @@ class _Strict(BaseModel):
 
 
 def _moment(value: str) -> str:
-    """A moment with its zone: PostgreSQL stores it in the history."""
-    if datetime.fromisoformat(value).tzinfo is None:
+    """A moment with its zone, in UTC: PostgreSQL stores it, and knows fewer ways to write one than Python."""
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is None:
         raise ValueError("a moment needs its time zone")
-    return value
+    try:
+        return moment.astimezone(UTC).isoformat()
+    except OverflowError:
+        raise ValueError("a moment must lie between the years 1 and 9999") from None
 
 
 class Header(_Strict):
