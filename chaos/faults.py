@@ -5,10 +5,21 @@ from __future__ import annotations
 import itertools
 import random
 
-from chaos import faults_network, faults_postgres, faults_rabbitmq, faults_workers
+from chaos import (
+    faults_cluster,
+    faults_disk,
+    faults_front,
+    faults_network,
+    faults_postgres,
+    faults_rabbitmq,
+    faults_timeout,
+    faults_workers,
+)
 from chaos.fault import CATALOGUE, Fault
 
-MODULES = (faults_workers, faults_rabbitmq, faults_postgres, faults_network)  # importing them fills the catalogue
+# Importing them fills the catalogue; this is the order of the table.
+MODULES = (faults_workers, faults_front, faults_rabbitmq, faults_timeout, faults_postgres, faults_network, faults_disk,
+           faults_cluster)  # fmt: skip
 WORST = (
     "worker SIGKILL", "worker SIGSTOP past its lease, SIGCONT", "RabbitMQ SIGKILL, restart", "RabbitMQ data wiped",
     "queue purge", "connections closed by an operator", "PostgreSQL immediate restart", "all backends terminated",
@@ -24,8 +35,10 @@ def quick_plan() -> Plan:
 
 def full_plan(chance: random.Random) -> Plan:
     """Every fault twice, then random pairs at the same time."""
-    alone: Plan = [(fault,) for fault in CATALOGUE.values()]
-    possible = [fault for fault in CATALOGUE.values() if fault.impossible() is None]
+    order = [module.__name__ for module in MODULES]
+    every = sorted(CATALOGUE.values(), key=lambda fault: order.index(fault.act.__module__))
+    alone: Plan = [(fault,) for fault in every]
+    possible = [fault for fault in every if fault.impossible() is None and not fault.elsewhere]
     pairs: Plan = list(itertools.combinations(possible, 2))
     return alone + alone + chance.sample(pairs, PAIRS)
 

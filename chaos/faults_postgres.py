@@ -64,11 +64,11 @@ def _take_all(stack: ExitStack, url: str) -> int:
     return taken
 
 
-@fault("table jobs locked for 20 s", explains=["stale", "crashed", *AWAY])
+@fault("table jobs locked for a minute", explains=["stale", "crashed", *AWAY])
 def lock_jobs(scene: Scene) -> Hits:
     """No claim, no completion and no heartbeat gets through; leases run out meanwhile."""
     # A restart meanwhile, in a pair, ends the lock early.
     with suppress(psycopg.OperationalError), psycopg.connect(scene.stage.servers.postgres.url(scene.stage.name)) as db:
         db.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
-        scene.pause(20, 20)
+        scene.pause(60, 60)
     return Hits(1, "lock")

@@ -22,7 +22,8 @@ from pipeline.services.state import State
 CONTROL = Path("/usr/lib/rabbitmq/bin/rabbitmqctl")
 
 
-def _no_control() -> str | None:
+def no_control() -> str | None:
+    """Why the broker cannot be told anything, or nothing."""
     return None if CONTROL.exists() else f"{CONTROL} is not there"
 
 
@@ -60,20 +61,26 @@ def close_connections(scene: Scene) -> Hits:
     """Through the management API."""
     closed = 0
     for _ in range(2):
-        closed += until(lambda: _close(scene), 60, "connections to close")
-        until(lambda: scene.stage.consumers() >= scene.stage.crew.size, 60, "all consumers to be back")
+        closed += close_all(scene)
         scene.pause(0.5, 1.5)
     return Hits(closed, "connections")
 
 
-@fault("RabbitMQ memory alarm", impossible=_no_control)
+def close_all(scene: Scene) -> int:
+    """Every connection once; returns when all workers consume again."""
+    closed = int(until(lambda: _close(scene), 60, "connections to close"))
+    until(lambda: scene.stage.consumers() >= scene.stage.crew.size, 60, "all consumers to be back")
+    return closed
+
+
+@fault("RabbitMQ memory alarm", impossible=no_control)
 def memory_alarm(scene: Scene) -> Hits:
     """Publishers are blocked; acknowledgements are not."""
     return _alarm(scene, ["set_vm_memory_high_watermark", "absolute", "1MB"],
                   ["set_vm_memory_high_watermark", "absolute", "2GB"])  # fmt: skip
 
 
-@fault("RabbitMQ disk alarm", impossible=_no_control)
+@fault("RabbitMQ disk alarm", impossible=no_control)
 def disk_alarm(scene: Scene) -> Hits:
     """As if the disk were full."""
     return _alarm(scene, ["set_disk_free_limit", "100000GB"], ["set_disk_free_limit", "50MB"])
@@ -131,13 +138,14 @@ def _close(scene: Scene) -> int:
 
 def _alarm(scene: Scene, on: list[str], off: list[str]) -> Hits:
     with scene.stage.rabbitmq_lock, ExitStack() as stack:
-        stack.callback(_control, scene, off)
-        _control(scene, on)
+        stack.callback(control, scene, off)
+        control(scene, on)
         scene.pause(4, 8)
     return Hits(1, "alarm")
 
 
-def _control(scene: Scene, command: list[str]) -> None:
+def control(scene: Scene, command: list[str]) -> None:
+    """rabbitmqctl at the run's own node."""
     folder = Path(scene.stage.servers.rabbitmq._folder)
     recorded = State(folder, "rabbitmq").read()
     environment = node_environment(folder / "rabbitmq", recorded)

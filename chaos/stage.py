@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import random
 import threading
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pika
 from pika.exceptions import AMQPError
 
 from chaos.crew import Crew
+from chaos.disk import cannot_mount, mount, unmount
 from chaos.observer import Observer, until
 from chaos.proxy import Proxy
 from chaos.subject import Subject
@@ -21,6 +23,8 @@ from pipeline.services.ports import LOOPBACK
 
 ROOT = Path(__file__).parent.parent
 LEASE = 8.0
+# Room for the cache's megabyte and for SQLite's log, which grows to four before it is written back.
+CACHE_DISK = "16m"
 
 
 class Stage:
@@ -35,12 +39,17 @@ class Stage:
         self.chance = random.Random(seed)  # noqa: S311  repeatable, not secret
         # One hand on a server at a time: of two faults that stop it, the second waits.
         self.postgres_lock, self.rabbitmq_lock = threading.Lock(), threading.Lock()
+        self.no_small_disk: str | None = "it was not asked for"
         self._open = ExitStack()
         self.observer = self.new_observer()
         self.proxies = self._proxies() if proxied else {}
+        self._environments = self.environments(workers)
+        self.crew = Crew(self._environments, folder)
+
+    def environments(self, workers: int) -> list[dict[str, str]]:
+        """The settings of each worker."""
         direct = self.environment()
-        environments = [direct] * (workers - 1) + [{**direct, **self._through_proxies()}]
-        self.crew = Crew(environments, folder)
+        return [direct] * (workers - 1) + [{**direct, **self._through_proxies()}]
 
     def environment(self) -> dict[str, str]:
         """Short times, so that a run is short; the worker's other settings are the project's own."""
@@ -61,10 +70,16 @@ class Stage:
     def temp_folder(self) -> Path:
         return self.folder / "temp"
 
+    @property
+    def cache_folder(self) -> Path:
+        """Beside the temp folder: chaos.workflow looks for it there."""
+        return self.folder / "cache"
+
     def open(self) -> None:
         """Return when every worker works and the workflow's phases are known."""
         self.temp_folder.mkdir(parents=True, exist_ok=True)
-        self._open.callback(self.crew.stop)
+        self._mount_cache()
+        self._open.callback(self._dismiss)
         self.crew.start()
         until(lambda: self.observer.one("SELECT to_regclass('workers') IS NOT NULL"), 90, "the tables")
         self.crew.at_least(self.observer, self.crew.size)
@@ -73,6 +88,16 @@ class Stage:
     def close(self) -> None:
         self._open.close()
         self.observer.close()
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """No worker works for a while; afterwards new ones do."""
+        self.crew.stop()
+        try:
+            yield
+        finally:
+            self.crew = Crew(self._environments, self.folder)
+            self.crew.start()
 
     def new_observer(self) -> Observer:
         """A connection for a thread of its own."""
@@ -101,6 +126,16 @@ class Stage:
         except (AMQPError, OSError):
             return 0
         return int(count or 0)
+
+    def _dismiss(self) -> None:
+        self.crew.stop()
+
+    def _mount_cache(self) -> None:
+        """Before the workers open their cache: on a disk of its own, which can be filled."""
+        self.cache_folder.mkdir(exist_ok=True)
+        self.no_small_disk = cannot_mount() or mount(self.cache_folder, CACHE_DISK)
+        if not self.no_small_disk:
+            self._open.callback(unmount, self.cache_folder)
 
     def _proxies(self) -> dict[str, Proxy]:
         ports = {

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -88,6 +89,18 @@ def run_wave(stage: Stage, faults: Sequence[Fault], label: str, size: Size, *, q
     wave.skipped = next((reason for fault in faults if (reason := fault.impossible())), None)
     if wave.skipped:
         return wave
+    with ExitStack() as stack:
+        try:
+            place = stack.enter_context(faults[0].elsewhere(stage)) if faults[0].elsewhere else stage
+        except Exception as error:
+            wave.hits.append(Hits(complaints=[f"its own servers did not start: {type(error).__name__}: {error}"]))
+            return wave
+        _fill(place, wave, label, dice, size, quick=quick)
+    return wave
+
+
+def _fill(stage: Stage, wave: Wave, label: str, dice: random.Random, size: Size, *, quick: bool) -> None:
+    faults = wave.faults
     load, chosen = Load(stage.subject, label, dice), size.of(faults)
     try:
         stage.crew.at_least(stage.observer, stage.crew.size)
@@ -97,11 +110,10 @@ def run_wave(stage: Stage, faults: Sequence[Fault], label: str, size: Size, *, q
         wave.hits.append(Hits(complaints=[f"before the fault: {late}"]))
     wave.hits += _act_all(stage, faults, dice, quick=quick)
     load.stop()
-    over, wave.jobs = time.monotonic(), load.jobs
+    over, wave.jobs = time.monotonic(), load.jobs + [job for hit in wave.hits for job in hit.jobs]
     wait_for_the_end(stage, wave.jobs, END_WITHIN)
     wave.settled = time.monotonic() - over
     judge(stage, wave)
-    return wave
 
 
 def judge(stage: Stage, wave: Wave) -> None:

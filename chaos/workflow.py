@@ -6,7 +6,8 @@ import time
 
 from sqlalchemy import Connection, text
 
-from pipeline import Backoff, Done, Job, Workflow
+from pipeline import Backoff, Done, Job, Workflow, settings
+from pipeline.guards.cache import Cache
 
 LEDGER = """CREATE TABLE IF NOT EXISTS chaos_ledger (
     id bigserial PRIMARY KEY, job_id uuid NOT NULL, phase text NOT NULL, fence bigint NOT NULL)"""
@@ -18,9 +19,16 @@ LIMITS = {"pool": None, "max_attempts": 10, "max_crashes": 10, "backoff": Backof
 chaos = Workflow("chaos")
 
 
+def cache() -> Cache:
+    """In a folder of its own, so that its disk alone can be full."""
+    return Cache(settings.get().temp_folder.parent / "cache", ttl=600, max_bytes=1 << 20)
+
+
 def work(job: Job) -> Done:
-    """Outside work first (a while, a file in the temp folder), the database effect last."""
+    """Outside work first (a while, a file in the temp folder, the cache), the database effect last."""
     (job.tmp / "scratch").write_bytes(SCRATCH)
+    if job.phase == "second":
+        cache().set(str(job.body["n"]), "x" * 1000)
     time.sleep(float(job.body["seconds"][job.phase]))
 
     def write(connection: Connection) -> None:

@@ -1,0 +1,58 @@
+"""RabbitMQ cuts off a consumer that holds a message for too long."""
+
+from __future__ import annotations
+
+import time
+from uuid import UUID
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from chaos.fault import Hits, Scene, fault
+from chaos.faults_rabbitmq import close_all, control, no_control
+from chaos.observer import until
+from pipeline import submit_many
+
+TIMEOUT = 60
+TICK = 5
+USUAL_TIMEOUT, USUAL_TICK = 1800, 60
+CLOSED = "closed the channel"
+UNFINISHED = "SELECT count(*) FROM jobs WHERE id = ANY (%s) AND completed_at IS NULL"
+
+
+@fault(f"RabbitMQ consumer_timeout of {TIMEOUT} s, a phase longer than it", impossible=no_control)
+def time_out(scene: Scene) -> Hits:
+    """The phase goes on, its message comes back to somebody who leaves it to its holder, and it is done once."""
+    if not scene.stage.subject.has_ledger:
+        return Hits(0, "channels closed: no phase of this workflow can be told to take a minute")
+    before = _closed(scene)
+    _set(scene, TIMEOUT, TICK)
+    try:
+        jobs = _long_jobs(scene, 2)
+        until(lambda: not scene.observer.one(UNFINISHED, jobs), 4 * TIMEOUT, "the long phases to end", pause=0.5)
+    finally:
+        _set(scene, USUAL_TIMEOUT, USUAL_TICK)
+    return Hits(_closed(scene) - before, "channels closed", jobs=jobs)
+
+
+def _set(scene: Scene, timeout: int, tick: int) -> None:
+    """A channel keeps the timeout it was opened with: all are closed, and come back with the new one."""
+    with scene.stage.rabbitmq_lock:
+        control(scene, ["eval", f"application:set_env(rabbit, consumer_timeout, {timeout * 1000}), "
+                                f"application:set_env(rabbit, channel_tick_interval, {tick * 1000})."])  # fmt: skip
+    close_all(scene)
+
+
+def _long_jobs(scene: Scene, n: int) -> list[UUID]:
+    """Each has one phase that outlasts the timeout and the next look at it."""
+    label = f"long-{scene.chance.getrandbits(64):x}"
+    seconds = {"first": 0.1, "second": TIMEOUT + 2.0 * TICK + 5, "third": 0.1}
+    bodies = [{"n": number, "seconds": seconds} for number in range(n)]
+    while True:
+        try:
+            return submit_many(None, scene.stage.subject.workflow, bodies, keys=[f"{label}:{k}" for k in range(n)])
+        except SQLAlchemyError:  # a restart meanwhile, in a pair
+            time.sleep(0.2)
+
+
+def _closed(scene: Scene) -> int:
+    return len(scene.stage.crew.lines_about(CLOSED, most=1_000_000))
