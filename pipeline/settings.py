@@ -59,7 +59,9 @@ class Settings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     api_host: str = Field(default="127.0.0.1", description="where the API listens; elsewhere only with tokens")
     api_port: int = Field(default=8080, ge=0, le=65535, description="0 takes a free one")
-    api_tokens: SecretStr | None = Field(default=None, description="role:token, …; roles are viewer and operator")
+    api_tokens: SecretStr | None = Field(
+        default=None, description="role:token or role:sha256:HASH, …; roles are viewer and operator"
+    )
     api_max_body: int = Field(default=1 << 20, ge=1 << 10, description="of a request")
 
     @field_validator("workflows", mode="before")

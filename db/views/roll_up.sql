@@ -15,7 +15,19 @@ BEGIN
                                         error, paused_until, oldest_seconds, waiting)
     LEFT JOIN pipeline_ended(v_at - interval '1 minute', v_at) e ON e.queue = s.queue
     WHERE s.waiting + s.queued + s.running + s.failed > 0 OR e.queue IS NOT NULL;
+    -- The same by the quarter of an hour, for charts of days: the highest stand, the sum of what ended.
+    INSERT INTO rollup_quarters AS q
+    SELECT date_bin('15 minutes', r.at, '2000-01-01'), r.queue, r.waiting, r.queued, r.running, r.dead, r.succeeded,
+           r.retried, r.crashed, r.waited, r.failed, r.cancelled
+    FROM rollups r WHERE r.at = v_at
+    ON CONFLICT (at, queue) DO UPDATE SET
+        waiting = greatest(q.waiting, excluded.waiting), queued = greatest(q.queued, excluded.queued),
+        running = greatest(q.running, excluded.running), dead = greatest(q.dead, excluded.dead),
+        succeeded = q.succeeded + excluded.succeeded, retried = q.retried + excluded.retried,
+        crashed = q.crashed + excluded.crashed, waited = q.waited + excluded.waited,
+        failed = q.failed + excluded.failed, cancelled = q.cancelled + excluded.cancelled;
     DELETE FROM rollups WHERE at < now() - interval '7 days';
+    DELETE FROM rollup_quarters WHERE at < now() - interval '7 days';
     RETURN true;
 END $$;
 

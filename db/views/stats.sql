@@ -6,8 +6,10 @@ RETURNS TABLE (queue text, workflow text, phase text, waiting jsonb, queued inte
                oldest_seconds double precision)
 LANGUAGE sql STABLE AS $$
     WITH timed AS MATERIALIZED (
-        SELECT o.phase_id, coalesce(o.reason, 'scheduled') AS reason FROM outbox o
-        WHERE o.due_at IS NOT NULL ORDER BY o.due_at LIMIT p_cap
+        SELECT t.phase_id, t.reason, count(*) AS n FROM (
+            SELECT o.phase_id, coalesce(o.reason, 'scheduled') AS reason FROM outbox o
+            WHERE o.due_at IS NOT NULL ORDER BY o.due_at LIMIT p_cap) t
+        GROUP BY t.phase_id, t.reason
     ), running AS MATERIALIZED (
         SELECT j.workflow, j.phase, count(*)::integer AS n, count(j.slot)::integer AS busy,
                (count(*) FILTER (WHERE j.slot IS NOT NULL AND j.heartbeat_at < now() - ph.stale_after))::integer AS error
@@ -16,13 +18,14 @@ LANGUAGE sql STABLE AS $$
     )
     SELECT ph.queue, ph.workflow, ph.phase,
            coalesce((SELECT jsonb_object_agg(w.reason, w.n) FROM (
-               SELECT u.reason, count(*) AS n FROM (
-                   SELECT t.reason FROM timed t WHERE t.phase_id = ph.id
+               SELECT u.reason, sum(u.n)::integer AS n FROM (
+                   SELECT t.reason, t.n FROM timed t WHERE t.phase_id = ph.id
                    UNION ALL
-                   SELECT g.reason FROM (SELECT coalesce(o.reason, 'gate') AS reason FROM outbox o
-                       WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL LIMIT p_cap) g) u
+                   SELECT coalesce(g.reason, 'gate'), count(*) FROM (SELECT o.reason FROM outbox o
+                       WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL LIMIT p_cap) g
+                   GROUP BY g.reason) u
                GROUP BY u.reason) w), '{}'),
-           (SELECT count(*)::integer FROM (SELECT 1 FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NOT NULL LIMIT p_cap) q),
+           q.n,
            coalesce(r.n, 0),
            (SELECT count(*)::integer FROM (SELECT 1 FROM jobs j WHERE j.workflow = ph.workflow AND j.phase = ph.phase
                 AND j.status = 'retryable' LIMIT p_cap) b),
@@ -35,15 +38,17 @@ LANGUAGE sql STABLE AS $$
                     SELECT o.job_id FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL
                     AND o.priority = p.priority ORDER BY o.priority DESC, o.seq LIMIT 1) first
                 JOIN jobs j ON j.id = first.job_id),
-               (SELECT min(q.sent_at) FROM (
-                    SELECT o.sent_at FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NOT NULL LIMIT p_cap) q))
-           )::double precision
-    FROM phases ph LEFT JOIN running r ON r.workflow = ph.workflow AND r.phase = ph.phase
+               q.oldest))::double precision
+    FROM phases ph CROSS JOIN LATERAL (
+        SELECT count(*)::integer AS n, min(s.sent_at) AS oldest FROM (
+            SELECT o.sent_at FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NOT NULL LIMIT p_cap) s) q
+    LEFT JOIN running r ON r.workflow = ph.workflow AND r.phase = ph.phase
     ORDER BY ph.workflow, ph.position
 $$;
 
 -- Attempts that ended in the last seconds, newest first and no more than p_most of them; seconds is the time they
--- cover, which is shorter when there were more.
+-- cover, which is shorter when there were more. A phase's name mostly says which workflow it is of; only where two have
+-- one of that name, the job is looked at.
 CREATE OR REPLACE FUNCTION pipeline_recent(p_seconds double precision, p_most integer)
 RETURNS TABLE (queue text, outcome text, n integer, seconds double precision) LANGUAGE sql STABLE AS $$
     WITH newest AS MATERIALIZED (
@@ -52,9 +57,15 @@ RETURNS TABLE (queue text, outcome text, n integer, seconds double precision) LA
     ), span AS (
         SELECT CASE WHEN count(*) < p_most THEN p_seconds
                     ELSE greatest(extract(epoch FROM now() - min(finished_at)), 0.001) END::double precision AS seconds FROM newest
+    ), sole AS MATERIALIZED (
+        SELECT ph.phase, min(ph.workflow) AS workflow FROM phases ph GROUP BY ph.phase HAVING count(*) = 1
+    ), placed AS MATERIALIZED (
+        SELECT CASE WHEN o.workflow IS NOT NULL THEN o.workflow
+                    ELSE (SELECT j.workflow FROM jobs j WHERE j.id = n.job_id) END AS workflow, n.phase, n.outcome
+        FROM newest n LEFT JOIN sole o ON o.phase = n.phase
     )
-    SELECT j.workflow || '.' || n.phase, n.outcome, count(*)::integer, s.seconds
-    FROM newest n JOIN jobs j ON j.id = n.job_id CROSS JOIN span s GROUP BY 1, 2, s.seconds
+    SELECT p.workflow || '.' || p.phase, p.outcome, count(*)::integer, s.seconds
+    FROM placed p CROSS JOIN span s WHERE p.workflow IS NOT NULL GROUP BY 1, 2, s.seconds
 $$;
 
 -- Seconds by which the relay is late: with what is due, or with what waits although its queue has room.

@@ -61,12 +61,11 @@ def groups(workflow: str | None = None, limit: Annotated[int, typer.Option(min=1
     if as_json:
         print(json.dumps(rows, default=str))
         return
-    group = Column("group", no_wrap=True, min_width=8)
-    table = Table(group, "phase", "cause", Column("jobs", justify="right"), "first", "last", "sample")
     for row in rows:
-        table.add_row(row["id"], f"{row['workflow']}.{row['phase']}", escape(row["cause"]), str(row["jobs"]),
-                      f"{row['first_at']:%F %R}", f"{row['last_at']:%F %R}", row["samples"][0]["id"])  # fmt: skip
-    out.print(table)
+        # Lines, not a table: causes are long, and a cut id is of no use in the next command.
+        phase, first, last = f"{row['workflow']}.{row['phase']}", f"{row['first_at']:%F %R}", f"{row['last_at']:%F %R}"
+        print(f"{row['id']}  {phase}: {row['cause']}")
+        print(f"          {row['jobs']} jobs, first {first}, last {last}; sample {row['samples'][0]['id']}")
 
 
 @dead.command("show")

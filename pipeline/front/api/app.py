@@ -10,6 +10,7 @@ from fastapi.openapi.utils import get_openapi
 
 from pipeline.front.api import dead, errors, events, health, jobs, overview, projects, session, sources, stats
 from pipeline.front.api.database import transaction
+from pipeline.front.api.guessing import Guessing
 from pipeline.front.api.remember import Remembered
 from pipeline.front.api.responses import SCHEMA, complete
 from pipeline.front.api.shield import Shield
@@ -28,6 +29,7 @@ def create_app(settings: Settings) -> FastAPI:
     """
     app = FastAPI(title="pipeline", version="1", docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
     app.state.tokens = parse_tokens(settings.api_tokens)
+    app.state.guessing = Guessing()
     app.state.stats = Remembered(stats.compute, 1)
     app.state.checks = Remembered(health.check, 5)
     app.state.metrics = Remembered(_metrics, 2)

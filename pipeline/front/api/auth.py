@@ -10,6 +10,7 @@ from typing import Annotated, Literal, NoReturn
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 
+from pipeline.front.api.guessing import Guessing
 from pipeline.front.api.problem import Problem
 from pipeline.front.api.shield import host_of, is_loopback
 from pipeline.front.api.tokens import COOKIE, Role, Tokens
@@ -41,14 +42,25 @@ def identify(
         _refuse_other_sites(request)
         return Identity("operator", "open")
     if request.headers.get("authorization") is not None:
-        role = tokens.role_of(bearer.credentials) if bearer is not None else None
-        return Identity(role or _unknown("the token is not known here"), "bearer")
+        return Identity(role_of_token(request, tokens, bearer.credentials if bearer else ""), "bearer")
     role = tokens.role_of_session(cookie) if cookie else None
     if role is None:
         _unknown("the session has ended: sign in again" if cookie else "send Authorization: Bearer TOKEN")
     if request.method not in SAFE and request.headers.get(GUARD) != "1":
         raise Problem(403, "Header missing", f"with a session, requests that change something carry {GUARD}: 1")
     return Identity(role, "cookie")
+
+
+def role_of_token(request: Request, tokens: Tokens, token: str) -> Role:
+    """The token's role, or 401; 429 for an address that has guessed too often."""
+    guessing: Guessing = request.app.state.guessing
+    address = request.client.host if request.client else ""
+    guessing.check(address)
+    role = tokens.role_of(token)
+    if role is None:
+        guessing.was_wrong(address)
+        _unknown("the token is not known here")
+    return role
 
 
 def operate(who: Annotated[Identity, Depends(identify)]) -> Identity:

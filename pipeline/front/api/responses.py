@@ -44,7 +44,9 @@ SCHEMA: dict[str, Any] = {
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """For ``responses=`` of a router or an endpoint."""
     schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
-    return {status: {"description": REASONS[status], "content": {MEDIA: schema}} for status in statuses}
+    # Where a wrong token is refused, too many of them are.
+    told = sorted({*statuses, 429}) if 401 in statuses else statuses
+    return {status: {"description": REASONS[status], "content": {MEDIA: schema}} for status in told}
 
 
 def complete(schema: dict[str, Any]) -> None:

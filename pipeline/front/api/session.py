@@ -7,8 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.front.api.auth import Viewer
-from pipeline.front.api.problem import Problem
+from pipeline.front.api.auth import Viewer, role_of_token
 from pipeline.front.api.responses import problems
 from pipeline.front.api.tokens import COOKIE, SESSION_SECONDS, Role, Tokens
 
@@ -37,13 +36,11 @@ def read(request: Request, who: Viewer) -> Session:
 
 @router.post("", responses=problems(400, 401, 403, 413, 422))
 def sign_in(request: Request, response: Response, wish: SignIn) -> Session:
-    """Set the cookie. It ends after twelve hours, or when its token is taken out of the settings."""
+    """Set the cookie. It ends after twelve hours, when its token is taken out of the settings, or with this server."""
     tokens: Tokens | None = request.app.state.tokens
     if tokens is None:
         return Session(role="operator", open=True)
-    role = tokens.role_of(wish.token)
-    if role is None:
-        raise Problem(401, "Not signed in", "the token is not known here", headers={"WWW-Authenticate": "Bearer"})
+    role = role_of_token(request, tokens, wish.token)
     response.set_cookie(COOKIE, tokens.new_session(wish.token), max_age=SESSION_SECONDS, path="/", httponly=True,
                         samesite="strict", secure=request.url.scheme == "https")  # fmt: skip
     return Session(role=role, open=False)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import httpx
 import pytest
 from pydantic import SecretStr
 
 from pipeline import settings
 from pipeline.flow.submit import submit
+from pipeline.front.api.guessing import TRIES
 from pipeline.front.api.serve import server
 from pipeline.front.api.tokens import COOKIE, parse_tokens
 from pipeline.rules.errors import BadInput
@@ -61,7 +64,7 @@ def test_a_session_needs_the_header_for_changes_and_ends_with_its_cookie(guarded
 
 
 def test_a_session_is_worth_nothing_forged_late_or_without_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is signed with the token: taking the token away ends it."""
+    """Taking the token away ends it."""
     tokens = parse_tokens(SecretStr(f"viewer:{'v' * 20},operator:{SECRET}"))
     others = parse_tokens(SecretStr(f"viewer:{'v' * 20}"))
     assert tokens is not None and others is not None
@@ -99,3 +102,24 @@ def test_wrong_tokens_are_named_at_start_without_being_told(wrong: str) -> None:
         parse_tokens(SecretStr(wrong))
     assert SECRET not in str(told.value)
     assert SECRET not in repr(parse_tokens(SecretStr(f"viewer:{SECRET}")))
+
+
+def test_whoever_guesses_too_often_must_wait(guarded: httpx.Client, bearer: Bearer) -> None:
+    """429 with Retry-After, for a right token too: an answer would say that the guess was right."""
+    for _ in range(TRIES):
+        assert guarded.get("/v1/session", headers={"Authorization": "Bearer wrong"}).status_code == 401
+    for tried in (
+        guarded.get("/v1/session", headers=bearer["operator"]),
+        guarded.post("/v1/session", json={"token": "x"}),
+    ):
+        assert tried.status_code == 429 and 0 < int(tried.headers["retry-after"]) <= 60
+    assert guarded.get("/healthz").status_code == 200
+
+
+def test_a_token_may_be_configured_by_its_hash() -> None:
+    """Then the settings do not hold it, and the hash itself opens nothing."""
+    hashed = hashlib.sha256(SECRET.encode()).hexdigest()
+    tokens = parse_tokens(SecretStr(f"operator:sha256:{hashed}"))
+    assert tokens is not None and tokens.role_of(SECRET) == "operator"
+    assert tokens.role_of(hashed) is None and tokens.role_of(f"sha256:{hashed}") is None
+    assert tokens.role_of_session(tokens.new_session(SECRET)) == "operator"
