@@ -15,7 +15,7 @@ import dramatiq
 import psycopg
 from dramatiq.brokers.rabbitmq import RabbitmqBroker
 
-from bench.rivals.count import count
+from bench.rivals.count import begin, count
 
 PEER = os.environ.get("PEER", "dramatiq")
 broker = RabbitmqBroker(url=os.environ["RABBITMQ_URL"], confirm_delivery=PEER != "dramatiq")
@@ -51,6 +51,7 @@ def _note_age(born: int) -> None:
 
 @dramatiq.actor(queue_name="peer-one")
 def one(job: int) -> None:
+    begin()
     if _claim(job, "one"):
         _complete(job, "two")
         two.send(job)

@@ -14,7 +14,7 @@ from bench import growth, lab, latency, page, submitting, throughput
 def main() -> None:
     options = _options()
     quick = options.quick
-    jobs, rounds = (2000, 3) if quick else (5000, 5)
+    jobs, rounds = (4000, 3) if quick else (5000, 5)
     with lab.laboratory() as folder:
         figures: dict[str, Any] = throughput.measure(jobs, rounds, folder / "done")
         pace = figures["jobs_per_s"]["pipeline"]

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from dbos import DBOS, DBOSConfig
 
-from bench.rivals.count import count
+from bench.rivals.count import begin, count
 
 
 @DBOS.step()
@@ -18,6 +18,7 @@ def step(job: int) -> int:
 
 @DBOS.workflow()
 def chain(job: int) -> None:
+    begin()
     step(job)
     step(job)
     step(job)

@@ -6,13 +6,14 @@ import os
 
 from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
 
-from bench.rivals.count import count
+from bench.rivals.count import begin, count
 
 app = App(connector=PsycopgConnector(conninfo=os.environ["PEER_DATABASE_URL"], min_size=8, max_size=8))
 
 
 @app.task
 async def one(job: int) -> None:
+    begin()
     await two.defer_async(job=job)
 
 

@@ -19,7 +19,7 @@ from pipeline.flow.vital import vital_thread
 # Threads that were just answered mostly have a short phase, and are back with its end and their next claim before
 # long. Without waiting for them, half of the threads would always miss the commit that is just beginning.
 # They are waited for as long as that commit took, but not if it met an outage.
-LONGEST = 0.02
+LONGEST = 0.01
 
 
 class Committer:
