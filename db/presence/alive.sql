@@ -6,3 +6,9 @@ CREATE OR REPLACE FUNCTION pipeline_alive(p_worker text) RETURNS boolean LANGUAG
         WHERE w.id = p_worker AND l.locktype = 'advisory' AND l.classid = 7300 AND l.objsubid = 2 AND l.granted
           AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))
 $$;
+
+-- How a worker is: 'deaf' is connected and alive, but does not consume every queue that it should.
+CREATE OR REPLACE FUNCTION pipeline_worker_state(p_worker workers) RETURNS text LANGUAGE sql VOLATILE AS $$
+    SELECT CASE WHEN p_worker.stopped_at IS NOT NULL THEN 'stopped' WHEN NOT pipeline_alive(p_worker.id) THEN 'missing'
+                WHEN p_worker.deaf <> '{}' THEN 'deaf' ELSE 'alive' END
+$$;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ log = logging.getLogger("pipeline.broker")
 
 OnDelivery = Callable[[Delivery], None]
 BODY_LIMIT = 256 * 1024
+LISTEN_AGAIN = 0.2
 
 
 class Inbound(Side):
@@ -75,7 +77,12 @@ class Inbound(Side):
         """Take messages again."""
         self._link.call(self._resume)
 
+    def deaf(self) -> list[str]:
+        """The queues that should be consumed and are not, unless on purpose."""
+        return [] if self._paused else sorted(set(self._consumers) - set(self._tags))
+
     def on_ready(self, channel: Channel) -> None:
+        channel.add_on_cancel_callback(self._cancelled)
         declare(channel, sorted(self._consumers), self._queue_type)
         for queue in self._consumers:
             self._start(channel, queue)
@@ -99,6 +106,13 @@ class Inbound(Side):
         self._tags[queue] = channel.basic_consume(
             queue, lambda ch, method, properties, body: self._deliver(queue, ch, method, properties, body)
         )
+
+    def _cancelled(self, frame: Any) -> None:
+        """RabbitMQ ended the consumer: somebody deleted its queue. Nobody else would tell us that we are deaf."""
+        for queue in [queue for queue, tag in self._tags.items() if tag == frame.method.consumer_tag]:
+            log.warning("RabbitMQ no longer has queue %s; it is declared again", queue)
+            del self._tags[queue]
+            self._link.later(LISTEN_AGAIN, partial(self._add, queue, *self._consumers[queue]))
 
     def _deliver(self, queue: str, channel: Channel, method: Any, properties: Any, body: bytes) -> None:
         message = self._decode(queue, body)

@@ -35,8 +35,7 @@ NEWEST = UUID(int=2**128 - 1)
 PARTS = 1000
 WORKERS = text("""SELECT w.id, w.host, w.pid, w.threads, w.queues, w.started_at, w.heartbeat_at, w.counters,
     extract(epoch FROM now() - w.heartbeat_at) AS age,
-    CASE WHEN w.stopped_at IS NOT NULL THEN 'stopped' WHEN pipeline_alive(w.id) THEN 'alive'
-         ELSE 'missing' END AS state,
+    pipeline_worker_state(w) AS state, w.deaf,
     (SELECT count(*) FROM jobs j WHERE j.status = 'running' AND j.locked_by = w.id) AS running
     FROM workers w WHERE w.stopped_at IS NULL OR w.stopped_at > now() - interval '1 hour'
     ORDER BY w.no DESC LIMIT 200""")

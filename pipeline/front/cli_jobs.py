@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from socket import gethostname
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -62,9 +63,15 @@ def retry(job: str) -> None:
     print(f"sent again {job}")
 
 
-def workers(as_json: Json = False) -> None:
+def workers(
+    as_json: Json = False,
+    ready: Annotated[bool, typer.Option("--ready", help="Fail unless this host's live and hear their queues.")] = False,
+) -> None:
     """Worker processes, living and recently gone."""
     rows = inspect.workers()
+    if ready:
+        _all_ready([row for row in rows if row["host"] == gethostname() and row["state"] != "stopped"])
+        return
     if as_json:
         print(json.dumps(rows, default=str))
         return
@@ -79,6 +86,16 @@ def workers(as_json: Json = False) -> None:
             f"{row['started_at']:%F %T}",
         )
     out.print(table)
+
+
+def _all_ready(rows: list[dict[str, Any]]) -> None:
+    """For a container's health check: a worker that lives and hears nothing is no worker."""
+    wrong = [f"{row['id']} is {row['state']}: {', '.join(row['deaf'])}" for row in rows if row["state"] != "alive"]
+    if not rows or wrong:
+        raise BadInput(
+            "; ".join(wrong) or f"no worker runs on {gethostname()}: start one with dramatiq pipeline.actors"
+        )
+    print(f"{len(rows)} ready")
 
 
 def show(found: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ def run(say: Callable[[str], None]) -> None:
     _, outbound = broker.open()
     presence = Presence(
         config.dsn, new_worker_id(config.worker_id or "relay"), threads=0, queues=[], beat=config.heartbeat_seconds,
-        unconfirmed=outbound.oldest_unconfirmed,
+        unconfirmed=outbound.oldest_unconfirmed, deaf=list,
     )  # fmt: skip
     presence.start()
     caretaker = Caretaker(config, presence.worker_no, presence.worker_id, outbound)

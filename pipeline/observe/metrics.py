@@ -22,8 +22,8 @@ LANES = text("""SELECT name, rate, (paused_until > now())::int AS paused,
     CASE WHEN next_at > now() THEN extract(epoch FROM next_at - now())::float8 ELSE 0 END AS ahead
     FROM lanes ORDER BY name LIMIT 1000""")
 WORKERS = text("""SELECT state, count(*) AS n, sum(threads) AS threads, max(age) AS age FROM (
-    SELECT CASE WHEN pipeline_alive(id) THEN 'alive' ELSE 'missing' END AS state, threads,
-           extract(epoch FROM now() - heartbeat_at)::float8 AS age FROM workers WHERE stopped_at IS NULL) w
+    SELECT pipeline_worker_state(w) AS state, threads,
+           extract(epoch FROM now() - heartbeat_at)::float8 AS age FROM workers w WHERE stopped_at IS NULL) w
     GROUP BY state""")
 HAS_BREAKERS = text("""SELECT count(*) = 3 FROM information_schema.columns WHERE table_schema = current_schema()
     AND table_name = 'sources' AND column_name IN ('paused_until', 'pause_reason', 'probe_until')""")
@@ -98,7 +98,7 @@ def _workers(rows: list[dict[str, Any]]) -> Iterator[Metric]:
         ("age", "pipeline_worker_heartbeat_age_seconds", "the oldest heartbeat among them"),
     ):
         family = GaugeMetricFamily(name, said, labels=["state"])
-        for state in ("alive", "missing"):
+        for state in ("alive", "deaf", "missing"):
             family.add_metric([state], float(found[state][column]) if state in found else 0)
         yield family
 

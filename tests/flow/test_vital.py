@@ -35,7 +35,7 @@ def test_the_threads_that_claim_and_beat_are_vital(place: Place) -> None:
     from pipeline.flow.committer import Committer
     from pipeline.flow.presence import Presence
 
-    presence = Presence("", "w", threads=1, queues=[], beat=1, unconfirmed=lambda: None)
+    presence = Presence("", "w", threads=1, queues=[], beat=1, unconfirmed=lambda: None, deaf=list)
     committer = Committer("", "w", 1, lambda batch: None, lambda completion, error: None)
     for thread in (presence._thread, committer._thread):
         assert thread._target.__module__ == "pipeline.flow.vital"  # type: ignore[attr-defined]

@@ -98,7 +98,8 @@ class Worker(BaseModel):
     started_at: datetime
     heartbeat_at: datetime
     age: float = Field(description="seconds since the last heartbeat")
-    state: str = Field(description="alive, missing or stopped")
+    state: str = Field(description="alive, deaf, missing or stopped")
+    deaf: list[str] = Field(description="queues that it should consume and does not")
     running: int
 
 
