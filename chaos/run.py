@@ -23,7 +23,7 @@ from pipeline import services, settings
 from pipeline.front import supervise
 
 QUICK, FULL = Size(45, 4.0), Size(130, 5.0)
-LONGEST = 85 * 60.0
+LONGEST = 85.0
 out = Console(width=None if sys.stdout.isatty() else 200)
 
 
@@ -45,7 +45,9 @@ def main() -> None:
         settings.get.cache_clear()
         try:
             stage.open()
-            waves = run_plan(stage, plan, QUICK if options.quick else FULL, quick=options.quick)
+            waves = run_plan(
+                stage, plan, QUICK if options.quick else FULL, quick=options.quick, minutes=options.minutes
+            )
         finally:
             stage.close()
     figures = table.summary(options.seed, waves)
@@ -53,11 +55,13 @@ def main() -> None:
     sys.exit(0 if table.is_clean(figures) else 1)
 
 
-def run_plan(stage: Stage, plan: Sequence[tuple[Fault, ...]], size: Size, *, quick: bool) -> list[Wave]:
+def run_plan(
+    stage: Stage, plan: Sequence[tuple[Fault, ...]], size: Size, *, quick: bool, minutes: float = LONGEST
+) -> list[Wave]:
     """Wave after wave, then the books of all of them once more: what a late attempt did since counts, too."""
     started, waves = monotonic(), []
     for number, chosen in enumerate(plan, 1):
-        if monotonic() - started > LONGEST:
+        if monotonic() - started > 60 * minutes:
             out.print(f"chaos: time is up; {len(plan) - number + 1} waves are left out", style="yellow")
             break
         name = " + ".join(fault.name for fault in chosen)
@@ -89,7 +93,8 @@ def _report(figures: dict[str, object], options: argparse.Namespace, folder: Pat
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
     if options.page:
-        table.write_page(figures, "script/chaos --quick" if options.quick else "script/chaos")
+        limit = f" --minutes {options.minutes:g}" if options.minutes != LONGEST else ""
+        table.write_page(figures, f"script/chaos{' --quick' if options.quick else ''}{limit}")
     if table.is_clean(figures):
         shutil.rmtree(folder, ignore_errors=True)
         return
@@ -104,6 +109,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="eight of the worst, once; ends within five minutes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     parser.add_argument("--seed", type=int, default=1, help="the dice: moments, victims, pairs (default 1)")
+    parser.add_argument("--minutes", type=float, default=LONGEST, help="begin no wave after this (default %(default)s)")
     parser.add_argument("--workflow", metavar="MODULE:NAME", help="a workflow of your own instead of the built-in one")
     parser.add_argument("--only", action="append", metavar="FAULT", help="this fault alone; may be repeated")
     parser.add_argument("--page", action="store_true", help="write the table into docs/reliability.md")
