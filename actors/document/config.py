@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pipeline.guards.addresses import DEFAULT_PORTS, AddressPolicy, host_port
 from pipeline.guards.http import MEBIBYTE
-from pipeline.rules.errors import BadInput
 
 DEFAULT_SANDBOX = "http://127.0.0.1:8099"
 GEMINI = "https://generativelanguage.googleapis.com/v1beta"
@@ -82,21 +81,6 @@ class DocumentSettings(BaseSettings):
     def gemini(self) -> str:
         """Gemini's address: the one that was set, Google's own if there is a key, or else the sandbox's."""
         return self.gemini_url or (GEMINI if self.gemini_api_key else f"{self.sandbox_url}/gemini/v1beta")
-
-
-def load() -> DocumentSettings:
-    """The settings at the start of a process; raises BadInput that names every wrong one."""
-    try:
-        return DocumentSettings()
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        lines = [f"  {_shown(item['loc'])}{item['msg'].removeprefix('Value error, ')}" for item in found]
-        raise BadInput("settings of the document workflow are wrong:\n" + "\n".join(lines)) from None
-
-
-def _shown(place: tuple[int | str, ...]) -> str:
-    name = str(place[0]) if place else ""
-    return f"{name if name.isupper() else f'PIPELINE_DOCUMENT_{name.upper()}'}: " if name else ""
 
 
 def only(url: str) -> AddressPolicy:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from actors.document.config import load
+from actors.document.config import DocumentSettings
 from actors.document.ocr import ocr as read_document
 from actors.document.registre_extraction import registre_extraction as extract
 from actors.document.store import stored_document
 from pipeline.flow.inspect import OUTPUTS
 from pipeline.flow.workflow import Workflow
 from pipeline.rules.backoff import Backoff
+from pipeline.settings import read
 
 document = Workflow("document")
 OUTPUTS["document"] = stored_document
@@ -20,7 +21,7 @@ registre_extraction = document.phase(
 # only a part is ever memory. One Retry-After of a remote engine holds all workers back.
 ocr = document.phase(
     "ocr",
-    pool=load().ocr_worker_count,
+    pool=read(DocumentSettings).ocr_worker_count,
     isolated=True,
     memory_limit=1_500_000_000,
     time_limit=1800.0,

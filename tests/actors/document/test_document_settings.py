@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from actors.document.config import DEMO_PASSWORD, DEMO_USER, DocumentSettings, load, only
+from actors.document.config import DEMO_PASSWORD, DEMO_USER, DocumentSettings, only
 from pipeline.rules.errors import BadInput
 from pipeline.sandbox import registry
+from pipeline.settings import read
 
 
 def test_without_an_address_the_sandbox_is_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +38,7 @@ def test_a_wrong_setting_is_named(monkeypatch: pytest.MonkeyPatch, name: str, va
     monkeypatch.setenv(name, value)
     monkeypatch.setenv("OCR_BOOST", "magic")
     with pytest.raises(BadInput, match=rf"(?s){name}: .*OCR_BOOST: |OCR_BOOST: .*{name}: "):
-        load()
+        read(DocumentSettings)
 
 
 def test_the_pool_is_the_ocr_worker_count() -> None:
