@@ -101,6 +101,7 @@ def reader(place: Place) -> Iterator[Reader]:
         one.leave()
 
 
+@pytest.mark.timeout(480)
 def test_every_block_of_the_tutorial_works_as_written(place: Place, reader: Reader) -> None:
     """Files, commands, errors, kill -9, replay: in order, with what the page says must come of them."""
     page = [block for block in blocks(ROOT / "docs/tutorial.md") if block.mark != "setup"]

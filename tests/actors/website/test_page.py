@@ -98,9 +98,9 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_html_is_read_in_bounded_time_and_space(name: str) -> None:
     """Five megabytes of spite take seconds at most, and leave little to store."""
-    begun = time.monotonic()
+    begun = time.process_time()  # ours alone, however busy the machine is
     page = parse_page(HOSTILE[name], URL)
-    assert time.monotonic() - begun < 10
+    assert time.process_time() - begun < 10
     assert len(page.model_dump_json()) < 2_000_000
 
 

@@ -46,7 +46,7 @@ def _send(strategy: Any, address: str, headers: dict[str, str], examples: int, s
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(case=strategy)
     def holds(case: schemathesis.Case) -> None:
-        answer = case.call(base_url=address, headers=headers, timeout=20)
+        answer = case.call(base_url=address, headers=headers, timeout=60)
         statuses.add(answer.status_code)
         case.validate_response(answer, checks=CHECKS)
 
