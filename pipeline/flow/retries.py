@@ -30,6 +30,9 @@ class PhaseRetries(Retries):
             worker.inbound.give_back(message)
             return
         # Still deferred: Dramatiq would swallow an exception raised here and acknowledge all the same.
-        if settle_error(worker, message.claim, exception) in DEAD_LETTERED:
-            message.fail()
+        try:
+            if settle_error(worker, message.claim, exception) in DEAD_LETTERED:
+                message.fail()
+        finally:
+            worker.presence.release(message.claim)
         message.deferred = False

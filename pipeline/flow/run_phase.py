@@ -46,11 +46,10 @@ def run_phase(spec: PhaseSpec, work: Work, message: tuple[object, ...]) -> None:
         delivery.deferred = False
         return
     delivery.claim = claim
-    try:
-        done = attempt(worker, claim, work)
-    finally:
-        worker.presence.release(claim)
-    settle(worker, claim, done)
+    # Until it is settled the job is ours, and is beaten for: PostgreSQL may let the settlement wait. After an
+    # exception that is the Retries middleware's business.
+    settle(worker, claim, attempt(worker, claim, work))
+    worker.presence.release(claim)
 
 
 def attempt(worker: process.WorkerProcess, claim: Claim, work: Work) -> Done | Completed:
