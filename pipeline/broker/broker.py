@@ -47,8 +47,15 @@ class PipelineBroker(RabbitmqBroker):
 
     @property  # type: ignore[override]
     def parameters(self) -> list[Parameters]:
-        """Where RabbitMQ is; several addresses of a cluster are separated by ';'."""
-        return self._addresses(blocked_timeout=30)
+        """Where RabbitMQ is; several addresses of a cluster are separated by ';'.
+
+        For Dramatiq's own connection, by which only the scheduler sends. Nobody answers a heartbeat between two of
+        its minutes.
+        """
+        choices = self._addresses(blocked_timeout=30)
+        for choice in choices:
+            choice.heartbeat = 0
+        return choices
 
     @parameters.setter
     def parameters(self, value: object) -> None:

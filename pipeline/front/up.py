@@ -11,10 +11,17 @@ from pathlib import Path
 
 from pipeline import services
 from pipeline.front.supervise import Program, Supervisor
+from pipeline.rules.errors import BadInput
+
+SANDBOX = 8099
 
 
 def run(*, processes: int, threads: int, with_sandbox: bool, folder: Path, say: Callable[[str], None]) -> None:
     """Start what is missing, then keep it running until Ctrl-C. Servers that were running before stay."""
+    if with_sandbox and _free_port(SANDBOX) != SANDBOX:
+        raise BadInput(
+            f"port {SANDBOX} is in use, by another sandbox? Stop it, or start without --sandbox and use that one"
+        )
     private = not ("DATABASE_URL" in os.environ and "RABBITMQ_URL" in os.environ)
     ours = private and services.running(folder) is None
     if private:
@@ -29,7 +36,7 @@ def run(*, processes: int, threads: int, with_sandbox: bool, folder: Path, say: 
         os.environ.setdefault("PIPELINE_API_PORT", str(_free_port(8080)))
         if with_sandbox:
             # Scraping lets no loopback address through unless it is named.
-            os.environ.setdefault("PIPELINE_SANDBOX_URL", "http://127.0.0.1:8099")
+            os.environ.setdefault("PIPELINE_SANDBOX_URL", f"http://127.0.0.1:{SANDBOX}")
         supervisor = Supervisor(programs(processes, threads, with_sandbox=with_sandbox), say)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: supervisor.ask_to_stop())
@@ -59,7 +66,7 @@ def programs(processes: int, threads: int, *, with_sandbox: bool, log: Path | No
     found.append(Program("scheduler", scheduler, grace=5, log=log))
     found.append(Program("api", [python, "-m", "pipeline.front.cli", "api"], grace=5, log=log))
     if with_sandbox:
-        found.append(Program("sandbox", [python, "-m", "pipeline.sandbox", "--port", "8099"], grace=5, log=log))
+        found.append(Program("sandbox", [python, "-m", "pipeline.sandbox", "--port", str(SANDBOX)], grace=5, log=log))
     return found
 
 
