@@ -13,6 +13,7 @@ from chaos.observer import Observer, until
 from pipeline.front.supervise import Program, Supervisor
 
 THREADS = 8
+COMMAND = [sys.executable, "-m", "dramatiq", "pipeline.actors", "--processes", "1", "--threads", str(THREADS)]
 # One that has beaten once has its consumers, too.
 LIVING = """SELECT id, no, pid FROM workers
     WHERE stopped_at IS NULL AND threads > 0 AND heartbeat_at > started_at + interval '0.5 second' ORDER BY no"""
@@ -42,9 +43,10 @@ class Crew:
     def __init__(self, environments: Sequence[Mapping[str, str]], folder: Path) -> None:
         self.size = len(environments)
         self.logs = [folder / f"worker-{n}.log" for n in range(1, self.size + 1)]
-        command = [sys.executable, "-m", "dramatiq", "pipeline.actors", "--processes", "1", "--threads", str(THREADS)]
+        # Of a worker that a fault starts beside them.
+        self.guest_log = folder / "worker-guest.log"
         programs = [
-            Program(f"worker-{n}", command, environment, grace=10, log=log)
+            Program(f"worker-{n}", COMMAND, environment, grace=10, log=log)
             for n, (environment, log) in enumerate(zip(environments, self.logs, strict=True), 1)
         ]
         self._supervisor = Supervisor(programs, say=lambda text: None)
@@ -73,7 +75,7 @@ class Crew:
 
     def lines_about(self, word: str, most: int = 12) -> list[str]:
         """What the workers logged about a job."""
-        texts = (log.read_text(errors="replace") for log in self.logs if log.exists())
+        texts = (log.read_text(errors="replace") for log in [*self.logs, self.guest_log] if log.exists())
         return [line for text in texts for line in text.splitlines() if word in line][:most]
 
 

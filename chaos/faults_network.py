@@ -6,13 +6,16 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
+from pathlib import Path
 
+from chaos.crew import COMMAND
 from chaos.fault import Hits, Scene, fault
 from chaos.proxy import Mode
 
 # Without PostgreSQL a worker's lease runs out, or its lock is free: others take its jobs.
 WITHOUT_POSTGRES = ["parked", "stale", "crashed"]
+# What Python reads first in a worker whose clock is ahead.
+AHEAD = Path(__file__).parent / "ahead"
 
 
 def _bad_network(scene: Scene, server: str, modes: list[Mode]) -> Hits:
@@ -80,14 +83,16 @@ def _no_faketime() -> str | None:
 @fault("clock of one worker 10 minutes off", explains=["handed_back"], impossible=_no_faketime)
 def wrong_clock(scene: Scene) -> Hits:
     """Times come from PostgreSQL, so that a worker's own clock has no say: one more worker, ahead of its time."""
-    command = ["faketime", "-f", "+600s", sys.executable, "-m", "dramatiq", "pipeline.actors", "--processes", "1"]
-    before = len(scene.stage.crew.living(scene.observer))
+    crew = scene.stage.crew
     # The time of day is off; seconds are as long as ever.
     environment = {**os.environ, **scene.stage.environment(), "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-    worker = subprocess.Popen([*command, "--threads", "8"], env=environment,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(AHEAD), environment.get("PYTHONPATH")]))
+    before = len(crew.living(scene.observer))
+    with crew.guest_log.open("ab") as log:
+        worker = subprocess.Popen(["faketime", "-f", "+600s", *COMMAND], env=environment,
+                                  stdout=log, stderr=log, start_new_session=True)  # fmt: skip
     try:
-        scene.stage.crew.at_least(scene.observer, before + 1)
+        crew.at_least(scene.observer, before + 1)
         scene.pause(6, 10)
     finally:
         worker.send_signal(signal.SIGTERM)
