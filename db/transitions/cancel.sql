@@ -28,7 +28,7 @@ BEGIN
     UPDATE jobs SET status = 'cancelled', completed_at = now(), updated_at = now(), error_message = p_reason,
         fence = fence + CASE WHEN status = 'running' THEN 0 ELSE 1 END, next_retry_at = NULL, wait_reason = NULL,
         locked_by = NULL, locked_at = NULL, heartbeat_at = NULL, sent_at = NULL, delivery = NULL, slot = NULL,
-        isolated = NULL
+        isolated = NULL, carrier = NULL
     WHERE id = ANY (v_ids);
     DELETE FROM outbox WHERE job_id = ANY (v_ids);
     PERFORM pipeline_count_children(v_ids);

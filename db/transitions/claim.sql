@@ -72,6 +72,8 @@ BEGIN
                    WHEN s.status = 'running' AND s.locked_by = p_worker AND s.delivery = ask.delivery THEN 'claimed'
                    WHEN s.status = 'succeeded' THEN 'finished'
                    WHEN s.status = 'cancelled' THEN 'cancelled'
+                   -- It went on to a later phase with the message in its holder's hands (see pipeline_complete).
+                   WHEN s.status = 'running' AND s.carrier = ph.id AND s.send = ask.send THEN 'running'
                    WHEN s.phase <> ph.phase THEN 'other_phase'
                    WHEN ask.send <> s.send THEN 'superseded'
                    WHEN s.status = 'failed' THEN CASE WHEN ask.send = s.send THEN 'failed' ELSE 'finished' END

@@ -1,51 +1,64 @@
 -- The phase succeeded: hand over to the next one, or succeed. History, next send and transition are one
 -- statement; each row needs its fence. A hand-over whose gate is open leaves already marked as sent by this
 -- worker, which publishes it after the commit. For a next phase without a pool the worker may hold a grant
--- (p_granted, see pipeline_grants), which spares counting at every hand-over. Verdicts: 'done', 'handed_over',
--- 'lost', or 'repeated' when this very attempt had committed before.
+-- (p_granted, see pipeline_grants), which spares counting at every hand-over. A worker in whose queues nothing waits
+-- may go on with the job itself (p_onward, the queue it would go on in): the next phase is claimed here and now,
+-- under a new fence, and the message at hand carries the job further. Not if anybody waits before that phase, or if
+-- one failure could end the job there: its message would be dead-lettered in the wrong queue.
+-- Verdicts: 'done', 'handed_over', 'went_on', 'lost', or 'repeated' when this very attempt had committed before.
 -- Nearly all are last phases or covered by a grant, of phases without a pool and jobs without a batch: one plain
 -- statement moves those, and only what it did not move is looked at closely.
 CREATE OR REPLACE FUNCTION pipeline_complete(p_worker integer, p_ids uuid[], p_fences bigint[], p_results jsonb[],
-                                             p_granted boolean[] DEFAULT NULL)
-RETURNS TABLE (place integer, verdict text, queue text, actor text, send bigint, max_attempts integer, sent_at timestamptz)
+                                             p_granted boolean[] DEFAULT NULL, p_onward text[] DEFAULT NULL)
+RETURNS TABLE (place integer, verdict text, queue text, actor text, send bigint, max_attempts integer, sent_at timestamptz,
+               fence bigint, body jsonb, result jsonb)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_moved integer[];
 BEGIN
-    FOR place, verdict, queue, actor, send, max_attempts, sent_at IN
+    FOR place, verdict, queue, actor, send, max_attempts, sent_at, fence, body, result IN
         WITH moved AS (
             UPDATE jobs j
-            SET status = CASE WHEN a.next_id IS NULL THEN 'succeeded' ELSE 'pending' END,
+            SET status = CASE WHEN a.next_id IS NULL THEN 'succeeded' WHEN a.goes_on THEN 'running' ELSE 'pending' END,
                 phase = coalesce(a.next_phase, j.phase), max_attempts = coalesce(a.max_attempts, j.max_attempts),
-                send = j.send + 1,
+                fence = CASE WHEN a.goes_on THEN j.fence + 1 ELSE j.fence END,
+                send = CASE WHEN a.goes_on THEN j.send ELSE j.send + 1 END,
+                carrier = CASE WHEN a.goes_on THEN coalesce(j.carrier, a.phase_id) END,
                 attempts = CASE WHEN a.next_id IS NULL THEN j.attempts ELSE 0 END,
                 crashes = CASE WHEN a.next_id IS NULL THEN j.crashes ELSE 0 END,
                 result = CASE WHEN a.result IS NULL THEN j.result
                               ELSE coalesce(j.result, '{}') || jsonb_build_object(j.phase, a.result) END,
                 completed_at = CASE WHEN a.next_id IS NULL THEN now() END,
-                ready_at = now(), updated_at = now(), locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
-                sent_at = NULL, delivery = NULL, isolated = NULL, next_retry_at = NULL, wait_reason = NULL,
+                ready_at = now(), updated_at = now(), locked_by = CASE WHEN a.goes_on THEN j.locked_by END,
+                locked_at = CASE WHEN a.goes_on THEN now() END, heartbeat_at = CASE WHEN a.goes_on THEN now() END,
+                sent_at = CASE WHEN a.goes_on THEN now() END, delivery = CASE WHEN a.goes_on THEN j.delivery END,
+                isolated = CASE WHEN a.goes_on THEN false END, next_retry_at = NULL, wait_reason = NULL,
                 progress_done = NULL, progress_total = NULL, error_message = NULL,
                 lane = CASE WHEN a.next_id IS NULL THEN j.lane END
             FROM (SELECT a.place, a.id, a.fence, a.result, h.attempts, h.ready_at, h.next_retry_at, h.sent_at,
-                         h.locked_at, h.phase, h.locked_by, h.wait_reason, nx.id AS next_id, nx.phase AS next_phase,
-                         nx.queue, nx.actor, nx.max_attempts
-                  FROM unnest(p_ids, p_fences, p_results, p_granted)
-                       WITH ORDINALITY AS a(id, fence, result, granted, place)
+                         h.locked_at, h.phase, h.locked_by, h.wait_reason, ph.id AS phase_id, nx.id AS next_id,
+                         nx.phase AS next_phase, nx.queue, nx.actor, nx.max_attempts, o.goes_on
+                  FROM unnest(p_ids, p_fences, p_results, p_granted, p_onward)
+                       WITH ORDINALITY AS a(id, fence, result, granted, onward, place)
                        -- Read without a lock: nothing noted here changes while this fence holds.
                        JOIN jobs h ON h.id = a.id AND h.fence = a.fence
                        JOIN phases ph ON ph.workflow = h.workflow AND ph.phase = h.phase
                        LEFT JOIN phases nx ON nx.id = ph.next_id
+                       CROSS JOIN LATERAL (SELECT CASE WHEN nx.queue = a.onward THEN
+                           NOT nx.isolated AND nx.max_attempts > 1 AND nx.max_crashes > 1
+                           AND (nx.paused_until > now()) IS NOT TRUE AND NOT EXISTS (
+                               SELECT 1 FROM outbox o WHERE o.phase_id = nx.id AND o.sent_at IS NULL AND o.due_at IS NULL)
+                           ELSE false END AS goes_on) o
                   WHERE ph.pool IS NULL AND h.batch_id IS NULL
-                    AND (nx.id IS NULL OR (a.granted AND nx.pool IS NULL AND nx.throttle_count IS NULL))
+                    AND (nx.id IS NULL OR ((a.granted OR o.goes_on) AND nx.pool IS NULL AND nx.throttle_count IS NULL))
                   ORDER BY a.id) a
             -- Only a running job has a holder. With the status in its place, the planner would walk the index of all
             -- running jobs.
             WHERE j.id = a.id AND j.fence = a.fence AND j.locked_by IS NOT NULL
-            RETURNING a.place::integer, j.id, j.send, j.priority, a.next_id, a.queue, a.actor,
-                      a.max_attempts, a.fence, a.attempts, a.ready_at, a.next_retry_at, a.sent_at, a.locked_at,
-                      a.phase, a.locked_by, a.wait_reason
+            RETURNING a.place::integer, j.id, j.send, j.fence AS new_fence, j.priority, a.next_id, a.goes_on, a.queue,
+                      a.actor, a.max_attempts, a.fence, a.attempts, a.ready_at, a.next_retry_at, a.sent_at, a.locked_at,
+                      a.phase, a.locked_by, a.wait_reason, j.body, j.result
         ), history AS (
             INSERT INTO attempts (job_id, fence, attempt, ready_at, due_at, sent_at, started_at, finished_at,
                                   phase, outcome, worker, wait_reason)
@@ -54,10 +67,13 @@ BEGIN
             FROM moved m
         ), handed AS (
             INSERT INTO outbox (job_id, phase_id, priority, sent_at, sent_by)
-            SELECT m.id, m.next_id, m.priority, now(), p_worker FROM moved m WHERE m.next_id IS NOT NULL
+            SELECT m.id, m.next_id, m.priority, now(), p_worker FROM moved m WHERE m.next_id IS NOT NULL AND NOT m.goes_on
         )
-        SELECT m.place, CASE WHEN m.next_id IS NULL THEN 'done' ELSE 'handed_over' END, m.queue, m.actor, m.send,
-               m.max_attempts, CASE WHEN m.next_id IS NOT NULL THEN now() END
+        SELECT m.place,
+               CASE WHEN m.next_id IS NULL THEN 'done' WHEN m.goes_on THEN 'went_on' ELSE 'handed_over' END,
+               m.queue, m.actor, m.send, m.max_attempts, CASE WHEN m.next_id IS NOT NULL THEN now() END,
+               CASE WHEN m.goes_on THEN m.new_fence END, CASE WHEN m.goes_on THEN m.body END,
+               CASE WHEN m.goes_on THEN m.result END
         FROM moved m
     LOOP
         v_moved := v_moved || place;
@@ -71,7 +87,8 @@ END $$;
 -- The whole look: gates, pools, batches, repeats and lost claims. Rows are locked in id order, as a heartbeat does.
 CREATE OR REPLACE FUNCTION pipeline_complete_carefully(
     p_worker integer, p_ids uuid[], p_fences bigint[], p_results jsonb[], p_granted boolean[], p_but integer[])
-RETURNS TABLE (place integer, verdict text, queue text, actor text, send bigint, max_attempts integer, sent_at timestamptz)
+RETURNS TABLE (place integer, verdict text, queue text, actor text, send bigint, max_attempts integer, sent_at timestamptz,
+               fence bigint, body jsonb, result jsonb)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -82,7 +99,7 @@ DECLARE
     v_next text;
 BEGIN
     PERFORM 1 FROM jobs j WHERE j.id = ANY (p_ids) ORDER BY j.id FOR UPDATE;
-    FOR place, verdict, queue, actor, send, max_attempts, sent_at, v_child, v_here, v_next IN
+    FOR place, verdict, queue, actor, send, max_attempts, sent_at, fence, body, result, v_child, v_here, v_next IN
     WITH ask AS (
         SELECT a.place::integer AS place, a.id, a.fence, a.result, a.granted
         FROM unnest(p_ids, p_fences, p_results, p_granted) WITH ORDINALITY AS a(id, fence, result, granted, place)
@@ -109,7 +126,7 @@ BEGIN
         UPDATE jobs j
         SET status = CASE WHEN r.next_id IS NULL THEN 'succeeded' ELSE 'pending' END,
             phase = coalesce(r.next_phase, j.phase), max_attempts = coalesce(r.next_max, j.max_attempts),
-            send = j.send + 1,
+            send = j.send + 1, carrier = NULL,
             attempts = CASE WHEN r.next_id IS NULL THEN j.attempts ELSE 0 END,
             crashes = CASE WHEN r.next_id IS NULL THEN j.crashes ELSE 0 END,
             result = CASE WHEN r.result IS NULL THEN j.result
@@ -144,13 +161,23 @@ BEGIN
     SELECT ask.place,
            CASE WHEN m.id IS NOT NULL AND r.next_id IS NULL THEN 'done'
                 WHEN m.id IS NOT NULL THEN 'handed_over'
+                WHEN w.fence IS NOT NULL THEN 'went_on'
                 WHEN pipeline_outcome(ask.id, ask.fence) = 'succeeded' THEN 'repeated'
                 ELSE 'lost' END,
-           r.next_queue, r.next_actor, m.send, r.next_max, h.sent_at,
+           coalesce(r.next_queue, w.queue), coalesce(r.next_actor, w.actor), coalesce(m.send, w.send),
+           coalesce(r.next_max, w.max_attempts), coalesce(h.sent_at, w.sent_at), w.fence, w.body, w.result,
            CASE WHEN m.id IS NOT NULL AND r.next_id IS NULL AND r.batch_id IS NOT NULL THEN m.id END,
            r.pooled_here, r.pooled_next
     FROM ask LEFT JOIN moved m ON m.place = ask.place LEFT JOIN route r ON r.place = ask.place
          LEFT JOIN handed h ON h.job_id = ask.id AND m.id IS NOT NULL
+         -- It went on with this very worker, and only the answer was lost.
+         LEFT JOIN LATERAL (
+             SELECT j.fence, ph.queue, ph.actor, j.send, j.max_attempts, j.sent_at, j.body, j.result
+             FROM attempts t JOIN jobs j ON j.id = t.job_id AND j.fence = t.fence + 1
+                  JOIN phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase
+             WHERE t.job_id = ask.id AND t.fence = ask.fence AND t.outcome = 'succeeded'
+               AND j.carrier IS NOT NULL AND j.locked_by = t.worker AND j.locked_at = t.finished_at LIMIT 1) w
+             ON m.id IS NULL
          LEFT JOIN told ON true
     ORDER BY ask.place
     LOOP

@@ -7,7 +7,7 @@ BEGIN
     UPDATE jobs SET status = p_status, attempts = p_attempts, crashes = p_crashes, send = send + 1, ready_at = now(),
         updated_at = now(), next_retry_at = p_due, wait_reason = p_reason, error_message = coalesce(left(p_error, 20000), error_message),
         locked_by = NULL, locked_at = NULL, heartbeat_at = NULL, sent_at = NULL, delivery = NULL, slot = NULL,
-        isolated = NULL
+        isolated = NULL, carrier = NULL
     WHERE id = p_job.id;
     PERFORM pipeline_wait(p_job.id, p_job.workflow, p_job.phase, p_job.priority, p_due, p_reason);
 END $$;
@@ -18,7 +18,7 @@ BEGIN
     UPDATE jobs SET status = 'failed', attempts = p_attempts, crashes = p_crashes, completed_at = now(),
         updated_at = now(), error_message = left(p_error, 20000), cause = pipeline_cause(p_error),
         next_retry_at = NULL, wait_reason = NULL, locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
-        sent_at = NULL, delivery = NULL, slot = NULL, isolated = NULL
+        sent_at = NULL, delivery = NULL, slot = NULL, isolated = NULL, carrier = NULL
     WHERE id = p_job.id;
     DELETE FROM outbox WHERE job_id = p_job.id;
     PERFORM pipeline_count_children(ARRAY[p_job.id]);

@@ -2,6 +2,8 @@
 -- goes on under a new fence; the crash counts unless the attempt ran isolated, where only its own death does.
 -- A worker that finds itself named as the holder of a job it does not run (the answer to its own take-over was lost)
 -- takes it over from itself, at no cost.
+-- A job that had gone on to a later phase ('went_on') cannot run here, in the queue of an earlier one: it goes back
+-- to waiting, and the message has done its part.
 CREATE OR REPLACE FUNCTION pipeline_take_over(p_worker text, p_id uuid, p_send bigint, p_holder text, p_fence bigint,
                                               p_delivery bigint)
 RETURNS text LANGUAGE plpgsql AS $$
@@ -9,12 +11,18 @@ DECLARE
     v_job jobs;
     v_phase phases;
     v_crashes integer;
+    v_verdict text;
 BEGIN
     SELECT * INTO v_job FROM jobs
     WHERE id = p_id AND status = 'running' AND send = p_send AND locked_by = p_holder AND fence = p_fence FOR UPDATE;
     IF NOT FOUND THEN RETURN 'changed'; END IF;
     SELECT * INTO v_phase FROM phases WHERE workflow = v_job.workflow AND phase = v_job.phase;
     IF p_holder <> p_worker AND pipeline_alive(p_holder) AND v_job.heartbeat_at > now() - v_phase.stale_after THEN RETURN 'held'; END IF;
+    IF v_job.carrier IS NOT NULL THEN
+        v_verdict := pipeline_crash(p_id, p_fence, 'crashed', format('worker %s died while it ran this job', p_holder),
+                                    p_holder <> p_worker);
+        RETURN CASE v_verdict WHEN 'crashed' THEN 'went_on' ELSE v_verdict END;
+    END IF;
     v_crashes := v_job.crashes + CASE WHEN v_job.isolated OR p_holder = p_worker THEN 0 ELSE 1 END;
     IF v_crashes >= v_phase.max_crashes THEN
         PERFORM pipeline_note(v_job, 'poisoned', format('worker %s died while it ran this job', p_holder));

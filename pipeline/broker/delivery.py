@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from dramatiq import Message
@@ -30,9 +31,16 @@ class Delivery(MessageProxy):
         self.queue = queue
         self.headers = headers
         self.id = next(_numbers)
+        self.arrived = monotonic()
         self.deferred = False
         self.returned = False
         self.claim: Any = None
+
+    def onward(self, message: Message[Any]) -> Delivery:
+        """The job goes on to its next phase with this message in hand: acknowledging the new one acknowledges it."""
+        following = Delivery(message, self.channel, self.tag, message.queue_name, {})
+        following.arrived = self.arrived
+        return following
 
     __hash__ = object.__hash__
 

@@ -66,6 +66,14 @@ class Inbound(Side):
             self._unstarted.discard(delivery)
             return delivery.live
 
+    def begin_here(self, delivery: Delivery) -> None:
+        """Hand out a delivery that this process made itself."""
+        self._consumers[delivery.queue][1](delivery)
+
+    def nothing_waits(self) -> bool:
+        """Whether a thread that becomes free now would have nothing to do."""
+        return not self._unstarted and not self._paused
+
     def pause(self) -> None:
         """Take no more jobs and give back those nobody started on: others may have free threads.
 
@@ -120,8 +128,9 @@ class Inbound(Side):
             channel.basic_nack(method.delivery_tag, requeue=False)
             return
         delivery = Delivery(message, channel, method.delivery_tag, queue, dict(properties.headers or {}))
-        with self._lock:
-            self._unstarted.add(delivery)
+        if queue != SWEEPS:
+            with self._lock:
+                self._unstarted.add(delivery)
         try:
             self._consumers[queue][1](delivery)
         except Exception:
@@ -174,8 +183,7 @@ class Inbound(Side):
         for queue in [queue for queue in self._tags if queue != SWEEPS]:
             self.channel.basic_cancel(self._tags.pop(queue))
         with self._lock:
-            returned = {delivery for delivery in self._unstarted if delivery.queue != SWEEPS}
-            self._unstarted -= returned
+            returned, self._unstarted = self._unstarted, set()
             for delivery in returned:
                 delivery.returned = True
         self._requeue(returned)

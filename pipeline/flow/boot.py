@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from itertools import pairwise
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from pipeline.flow.process import WorkerProcess
 from pipeline.flow.saturation import Saturation
 from pipeline.observe import logs
 from pipeline.rules.errors import BadInput
+from pipeline.rules.phase import PhaseSpec
 from pipeline.settings import Settings
 
 if TYPE_CHECKING:
@@ -40,7 +42,9 @@ class Engine(Middleware):
         # busy process holds unstarted goes back to its queue (see Saturation).
         worker.queue_prefetch = 2 * worker.worker_threads
         queues = sorted(worker.consumer_whitelist or ours.get_declared_queues())
-        running = WorkerProcess(config, inbound, outbound, threads=worker.worker_threads, queues=queues)
+        running = WorkerProcess(
+            config, inbound, outbound, threads=worker.worker_threads, queues=queues, following=_following(queues)
+        )
         process.set_current(running)
         ours.before_close = lambda: self._finish(running)
         assert ours.link is not None
@@ -92,6 +96,15 @@ def _prepared() -> Settings:
         sys.stderr.write(f"pipeline: {error}\n")
         raise SystemExit(3) from None
     return config
+
+
+def _following(queues: list[str]) -> dict[str, PhaseSpec]:
+    """The phase after each, of those that this process serves."""
+    from pipeline.flow.workflow import workflows  # as above
+
+    chains = ([actor.spec for actor in workflow.phases] for workflow in workflows().values())
+    pairs = (pair for chain in chains for pair in pairwise(chain))
+    return {spec.queue: following for spec, following in pairs if following.queue in queues}
 
 
 def _let_threads_begin(worker: Worker) -> None:

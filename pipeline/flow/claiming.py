@@ -44,7 +44,7 @@ def claim_phase(worker: WorkerProcess, spec: PhaseSpec, token: Token, delivery: 
         verdict = _meet(worker, token, holder or "", row.fence, delivery)
         if verdict == "poisoned":
             delivery.fail()
-        if verdict in ("held", "poisoned"):
+        if verdict in ("held", "poisoned", "went_on"):
             _refuse(worker, token, "already_running" if verdict == "held" else verdict)
             return None
     _refuse(worker, token, "unstable")

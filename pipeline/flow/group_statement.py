@@ -22,10 +22,10 @@ from pipeline.observe import logs
 log = logs.get("pipeline.committer")
 
 # Completions come first: a processor that one job leaves can be taken by the next.
-COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at, NULL::bigint AS fence,
+COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at, fence,
         NULL::integer AS attempts, NULL::integer AS crashes, NULL::boolean AS isolated, NULL::smallint AS priority,
-        NULL::text AS holder, NULL::jsonb AS body, NULL::jsonb AS result, NULL::text AS trace_id, NULL::text AS span_id
-    FROM pipeline_complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[])"""
+        NULL::text AS holder, body, result, NULL::text AS trace_id, NULL::text AS span_id
+    FROM pipeline_complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[], %s::text[])"""
 CLAIM = """SELECT place, verdict, NULL, NULL, NULL, max_attempts, NULL, fence, attempts, crashes, isolated, priority,
         holder, body, result, trace_id, span_id
     FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[])"""
@@ -81,15 +81,19 @@ class Ask:
 
 @dataclass(slots=True)
 class Completion:
-    """A finished phase without writes of its own."""
+    """A finished phase without writes of its own; ``onward`` is the next one's queue if this worker may go on."""
 
     claim: Claim
     result: str | None
+    onward: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What PostgreSQL made of a completion; ``sent_at`` is set if this worker must publish the next message."""
+    """What PostgreSQL made of a completion.
+
+    ``sent_at`` is set if this worker must publish the next message, or if the job 'went_on' here, under ``fence``.
+    """
 
     verdict: str
     queue: str | None
@@ -97,6 +101,9 @@ class Completed:
     send: int | None
     max_attempts: int | None
     sent_at: datetime | None
+    fence: int | None = None
+    body: dict[str, Any] | None = None
+    results: dict[str, Any] | None = None
 
 
 class GroupStatement:
@@ -128,7 +135,7 @@ class GroupStatement:
     def _once(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
         if self._connection is None:
             self._connection = connect(self._dsn, "committer")
-        if completions:
+        if any(completion.onward is None for completion in completions):
             self._grants.refresh(self._connection)
         parts: list[str] = []
         values: list[Any] = []
@@ -140,7 +147,9 @@ class GroupStatement:
             values += self._claim_values(asks)
         rows = self._connection.execute(" UNION ALL ".join(parts), values, prepare=True).fetchall()
         done, asked = sorted(rows[: len(completions)], key=_PLACE), sorted(rows[len(completions) :], key=_PLACE)
-        return [Completed(*row[1:7]) for row in done], [ClaimRow(row[1], row[5], *row[7:]) for row in asked]
+        return [Completed(*row[1:8], *row[13:15]) for row in done], [
+            ClaimRow(row[1], row[5], *row[7:]) for row in asked
+        ]
 
     def _claim_values(self, asks: list[Ask]) -> tuple[Any, ...]:
         return (
@@ -152,4 +161,5 @@ class GroupStatement:
         return (
             self._worker_no, [str(c.claim.job_id) for c in completions], [c.claim.fence for c in completions],
             [c.result for c in completions], self._grants.spend(c.claim.spec.queue for c in completions),
+            [c.onward for c in completions],
         )  # fmt: skip

@@ -34,7 +34,7 @@ class HandOver:
         self._worker_no = worker_no
 
     def committed(self, batch: Sequence[tuple[Claim, Completed]]) -> None:
-        """Publish what this worker must send, and acknowledge, whatever the verdict: the message has done its part."""
+        """Publish what this worker must send, and acknowledge what has done its part: all but those that go on."""
         outgoing: list[Outgoing] = []
         unpublished = [claim.job_id for claim, completed in batch if completed.verdict == "repeated"]
         for claim, completed in batch:
@@ -43,13 +43,13 @@ class HandOver:
                 log.warning("result discarded: the claim was lost", job=str(claim.job_id), fence=claim.fence)
             elif completed.verdict != "repeated":
                 count(f"{claim.spec.queue}.succeeded")
-            if completed.sent_at is not None:
+            if completed.verdict != "went_on" and completed.sent_at is not None:
                 outgoing.append(next_message(claim, completed))
         if unpublished:
             threading.Thread(target=self.send_again, args=(unpublished,), daemon=True).start()
         if outgoing:
             self._outbound.publish(outgoing, self._published)
-        self._inbound.ack(claim.delivery for claim, _ in batch)
+        self._inbound.ack(claim.delivery for claim, completed in batch if completed.verdict != "went_on")
 
     def send_again(self, jobs: list[UUID]) -> None:
         """Their hand-over committed, but the answer was lost with the connection, and so was our turn to publish."""

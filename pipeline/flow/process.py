@@ -17,8 +17,10 @@ from pipeline.flow.committer import Committer
 from pipeline.flow.group_statement import Completed, Completion
 from pipeline.flow.hand_over import HandOver
 from pipeline.flow.job import Job
+from pipeline.flow.onward import Onward
 from pipeline.flow.presence import Presence, new_worker_id
 from pipeline.observe import logs
+from pipeline.rules.phase import PhaseSpec
 from pipeline.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,8 +34,9 @@ class WorkerProcess:
     """Everything a worker thread needs. Made after the fork, at worker boot."""
 
     def __init__(
-        self, settings: Settings, inbound: Inbound, outbound: Outbound, *, threads: int, queues: list[str]
-    ) -> None:
+        self, settings: Settings, inbound: Inbound, outbound: Outbound, *, threads: int, queues: list[str],
+        following: Mapping[str, PhaseSpec],
+    ) -> None:  # fmt: skip
         self.settings = settings
         self.inbound = inbound
         self.outbound = outbound
@@ -47,6 +50,7 @@ class WorkerProcess:
         self.presence.start()
         self.no = self.presence.worker_no
         self.hand_over = HandOver(inbound, outbound, self.no)
+        self.onward = Onward(inbound, self.presence, following)
         self.committer = Committer(settings.dsn, self.id, self.no, self._completed, self._refused)
         self.committer.start()
         # Where this worker's jobs have their folders; named after it, so that others can tell whose they are.
@@ -80,10 +84,14 @@ class WorkerProcess:
         """Commit what is left, then sign off."""
         self.committer.flush(30)
         self.committer.stop()
+        self.onward.hand_back()
         self.presence.stop(clean=self.outbound.drain(5))
 
     def _completed(self, batch: list[tuple[Completion, Completed]]) -> None:
         self.hand_over.committed([(completion.claim, completed) for completion, completed in batch])
+        for completion, completed in batch:
+            if completed.verdict == "went_on":
+                self.onward.begin(completion.claim, completed)
 
     def _refused(self, completion: Completion, error: Exception) -> None:
         """PostgreSQL refused this completion by itself: the attempt failed, its neighbours did not."""

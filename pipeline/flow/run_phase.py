@@ -20,6 +20,7 @@ from pipeline.rules.outcome import Done, as_done
 from pipeline.rules.phase import PhaseSpec
 
 if TYPE_CHECKING:
+    from pipeline.broker.delivery import Delivery
     from pipeline.flow.claim import Claim
     from pipeline.flow.group_statement import Completed
 
@@ -32,24 +33,33 @@ def run_phase(spec: PhaseSpec, work: Work, message: tuple[object, ...]) -> None:
     delivery = worker.delivery()
     # From here on the message is acknowledged only for a reason: a settled job, or nothing to do.
     delivery.deferred = True
-    if not worker.inbound.begin(delivery):
+    # A job that went on in this worker comes with its claim.
+    claim = delivery.claim or receive(worker, spec, message, delivery)
+    if claim is None:
         return
+    # Until it is settled the job is ours, and is beaten for: PostgreSQL may let the settlement wait. After an
+    # exception that is the Retries middleware's business.
+    settle(worker, claim, attempt(worker, claim, work))
+    worker.presence.release(claim)
+
+
+def receive(
+    worker: process.WorkerProcess, spec: PhaseSpec, message: tuple[object, ...], delivery: Delivery
+) -> Claim | None:
+    """Claim the message's job, or find out that there is nothing to do."""
+    if not worker.inbound.begin(delivery):
+        return None
     try:
         token = read_token(spec, message)
     except InvalidEnvelope as error:
         count("refused.invalid_envelope")
         worker.log.error("message refused", queue=spec.queue, reason=str(error))
         delivery.fail()
-        return
-    claim = claim_phase(worker, spec, token, delivery)
+        return None
+    claim = delivery.claim = claim_phase(worker, spec, token, delivery)
     if claim is None:
         delivery.deferred = False
-        return
-    delivery.claim = claim
-    # Until it is settled the job is ours, and is beaten for: PostgreSQL may let the settlement wait. After an
-    # exception that is the Retries middleware's business.
-    settle(worker, claim, attempt(worker, claim, work))
-    worker.presence.release(claim)
+    return claim
 
 
 def attempt(worker: process.WorkerProcess, claim: Claim, work: Work) -> Done | Completed:

@@ -48,7 +48,7 @@ def settle(worker: WorkerProcess, claim: Claim, done: Done | Completed) -> None:
         return
     result = encode_result(claim, done)
     if done.write is None:
-        worker.committer.complete(Completion(claim, result))
+        worker.committer.complete(Completion(claim, result, worker.onward.way(claim)))
         return
     completed = complete_with_write(worker.no, claim, done.write, result)
     worker.hand_over.committed([(claim, completed)])

@@ -1,0 +1,74 @@
+"""Going on: when nothing waits, the worker that ends a phase does the next one, too, with the same message in hand.
+
+The next phase is claimed in the transaction that ends the one before. Neither a message nor a commit of its own is
+needed; if the worker dies, the message comes back and its job is sent to the queue where it belongs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+
+from dramatiq import Message
+from sqlalchemy import text
+
+from pipeline.broker.inbound import Inbound
+from pipeline.flow.claim import Claim
+from pipeline.flow.database import insist
+from pipeline.flow.group_statement import Completed
+from pipeline.flow.message import encode
+from pipeline.flow.presence import Presence
+from pipeline.observe.counters import count
+from pipeline.rules.phase import PhaseSpec
+
+# RabbitMQ wants its messages acknowledged in time, and counts from the first phase on.
+LONGEST_CARRIED = 60.0
+HAND_BACK = text("SELECT pipeline_park(:id, :fence, 'handed_back', 'shutdown', 0, NULL)")
+
+
+class Onward:
+    """``following``: the phase after each queue, of those that this process serves."""
+
+    def __init__(self, inbound: Inbound, presence: Presence, following: Mapping[str, PhaseSpec]) -> None:
+        self._inbound = inbound
+        self._presence = presence
+        self._following = following
+
+    def way(self, claim: Claim) -> str | None:
+        """The queue that the job may go on in here. None if others wait for the thread, or the message is not ours."""
+        following = self._following.get(claim.spec.queue)
+        if following is None or not self._inbound.nothing_waits():
+            return None
+        carried = monotonic() - claim.delivery.arrived
+        return following.queue if claim.delivery.live and carried < LONGEST_CARRIED else None
+
+    def begin(self, ended: Claim, completed: Completed) -> None:
+        """The job is ours again, in its next phase: a thread takes it up as if a message had brought it."""
+        assert completed.queue and completed.actor and completed.send and completed.max_attempts and completed.sent_at
+        assert completed.fence and completed.body is not None
+        encoded = encode(
+            job_id=ended.job_id, queue=completed.queue, actor=completed.actor, send=completed.send, attempt=1,
+            max_attempts=completed.max_attempts, sent_at=completed.sent_at, body=completed.body,
+            trace_id=ended.trace_id, span_id=ended.span_id,
+        )  # fmt: skip
+        delivery = ended.delivery.onward(Message.decode(encoded))
+        claim = delivery.claim = Claim(
+            spec=self._following[ended.spec.queue], job_id=ended.job_id, fence=completed.fence, attempts=0,
+            max_attempts=completed.max_attempts, crashes=0, isolated=False, priority=ended.priority,
+            body=completed.body, results=completed.results or {}, trace_id=ended.trace_id, span_id=ended.span_id,
+            delivery=delivery,
+        )  # fmt: skip
+        count("went_on")
+        self._presence.hold(claim)
+        self._inbound.begin_here(delivery)
+
+    def hand_back(self) -> None:
+        """At the end: what no thread has taken up waits for another worker."""
+        for claim in self._presence.held():
+            if claim.job is None:
+                _hand_back({"id": claim.job_id, "fence": claim.fence})
+                self._presence.release(claim)
+
+
+def _hand_back(values: dict[str, object]) -> None:
+    insist(lambda connection: connection.execute(HAND_BACK, values))
