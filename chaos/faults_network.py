@@ -10,6 +10,7 @@ from pathlib import Path
 
 from chaos.crew import COMMAND
 from chaos.fault import Hits, Scene, fault
+from chaos.observer import until
 from chaos.proxy import Mode
 
 # Without PostgreSQL a worker's lease runs out, or its lock is free: others take its jobs.
@@ -95,6 +96,16 @@ def wrong_clock(scene: Scene) -> Hits:
         crew.at_least(scene.observer, before + 1)
         scene.pause(6, 10)
     finally:
-        worker.send_signal(signal.SIGTERM)
-        worker.wait(60)
+        # faketime stands above the worker and would die alone.
+        os.killpg(worker.pid, signal.SIGTERM)
+        worker.wait()
+        until(lambda: not _group_lives(worker.pid), 60, "the guest to leave")
     return Hits(1, "worker")
+
+
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
