@@ -59,6 +59,7 @@ def bare_singles(file: Path) -> list[float]:
     with lab.running(lab.dramatiq("bench.peers")), \
          subprocess.Popen(command, cwd=lab.ROOT, stdin=subprocess.PIPE) as sender:  # fmt: skip
         assert sender.stdin is not None
+        sleep(5)  # as below
         for n in range(SINGLES + WARM_UP):
             sender.stdin.write(b"\n")
             sender.stdin.flush()

@@ -110,7 +110,8 @@ def _encode(body: Mapping[str, Any], place: int) -> str:
 @contextmanager
 def _connection(caller: Caller) -> Iterator[Connection]:
     if caller is None:
-        with database.engine().begin() as connection:
+        # Each caller makes one statement, which is a transaction by itself: without BEGIN and COMMIT around it.
+        with database.engine().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             yield connection
     elif isinstance(caller, Connection):
         yield caller
