@@ -117,6 +117,26 @@ def small_queue(job: Job) -> None:
     record(job)
 
 
+pair = Workflow("pair")
+
+
+@pair.phase("first", pool=None)
+def pair_first(job: Job) -> Done:
+    record(job)
+    return ledger(job)
+
+
+@pair.phase("act", pool=None, backoff=QUICK, time_limit=30)
+def pair_act(job: Job) -> object:
+    record(job)
+    return ACTIONS[job.body.get("do", "ledger")](job)
+
+
+strict = Workflow("strict")
+strict_first = strict.phase("first", pool=None)(pair_first.work)
+strict_act = strict.phase("act", pool=None, max_attempts=1)(pair_act.work)
+
+
 def _fail(job: Job) -> None:
     raise Transient("the outside world is away")
 
@@ -161,6 +181,13 @@ def _sleep(job: Job) -> Done:
     return ledger(job)
 
 
+def _rest(job: Job) -> Done:
+    """``seconds`` in the attempt with the fence ``at``."""
+    if job.fence == int(job.body["at"]):
+        time.sleep(float(job.body["seconds"]))
+    return ledger(job)
+
+
 def _temp(job: Job) -> Done:
     (job.tmp / "page.png").write_bytes(b"x" * 1000)
     return _sleep(job)
@@ -190,6 +217,6 @@ def _big_result(job: Job) -> dict[str, str]:
 
 ACTIONS = {
     "ledger": ledger, "nothing": lambda job: None, "fail": _fail, "flaky": _flaky, "permanent": _permanent,
-    "wait": _wait, "kill": _kill, "segfault": _segfault, "hog": _hog, "sleep": _sleep, "temp": _temp,
+    "wait": _wait, "kill": _kill, "segfault": _segfault, "hog": _hog, "sleep": _sleep, "rest": _rest, "temp": _temp,
     "bad_write": _bad_write, "deadlock": _deadlock, "big_result": _big_result,
 }  # fmt: skip

@@ -1,10 +1,9 @@
-"""After a commit: the message is acknowledged, and the next phase's is published."""
+"""After a commit: the message is acknowledged, and the next phase's is published or begun."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from uuid import UUID
 
 from sqlalchemy import text
 
@@ -14,29 +13,37 @@ from pipeline.flow import database
 from pipeline.flow.claim import Claim
 from pipeline.flow.group_statement import Completed
 from pipeline.flow.message import encode
+from pipeline.flow.onward import Onward
 from pipeline.observe import logs
 from pipeline.observe.counters import count
 
 log = logs.get("pipeline.worker")
 
 UNSEND = text("SELECT pipeline_unsend(CAST(:jobs AS uuid[]), CAST(:sends AS bigint[]), 'unconfirmed')")
-UNSEND_OURS = text("""SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'unconfirmed')
+# What this worker had marked as sent is sent by the relay; what it had gone on with is handed back.
+RECALL = text("""SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'unconfirmed')
     FROM outbox o JOIN jobs j ON j.id = o.job_id
-    WHERE o.job_id = ANY (CAST(:jobs AS uuid[])) AND o.sent_by = :worker""")
+    WHERE o.job_id = ANY (CAST(:jobs AS uuid[])) AND o.sent_by = :worker
+    UNION ALL
+    SELECT count(pipeline_park(j.id, j.fence, 'handed_back', 'lost_connection', 0, NULL))
+    FROM unnest(CAST(:jobs AS uuid[]), CAST(:fences AS bigint[])) AS a(id, fence)
+         JOIN jobs j ON j.id = a.id AND j.fence = a.fence + 1 AND j.carrier IS NOT NULL
+         JOIN workers w ON w.id = j.locked_by AND w.no = :worker""")
 
 
 class HandOver:
     """What a process owes RabbitMQ once PostgreSQL has decided. What is not confirmed is sent again by the relay."""
 
-    def __init__(self, inbound: Inbound, outbound: Outbound, worker_no: int) -> None:
+    def __init__(self, inbound: Inbound, outbound: Outbound, onward: Onward, worker_no: int) -> None:
         self._inbound = inbound
         self._outbound = outbound
+        self._onward = onward
         self._worker_no = worker_no
 
     def committed(self, batch: Sequence[tuple[Claim, Completed]]) -> None:
         """Publish what this worker must send, and acknowledge what has done its part: all but those that go on."""
         outgoing: list[Outgoing] = []
-        unpublished = [claim.job_id for claim, completed in batch if completed.verdict == "repeated"]
+        unheard = [claim for claim, completed in batch if completed.verdict == "repeated"]
         for claim, completed in batch:
             if completed.verdict == "lost":
                 count("discarded")
@@ -45,16 +52,19 @@ class HandOver:
                 count(f"{claim.spec.queue}.succeeded")
             if completed.verdict != "went_on" and completed.sent_at is not None:
                 outgoing.append(next_message(claim, completed))
-        if unpublished:
-            threading.Thread(target=self.send_again, args=(unpublished,), daemon=True).start()
+        if unheard:
+            threading.Thread(target=self.recall, args=(unheard,), daemon=True).start()
         if outgoing:
             self._outbound.publish(outgoing, self._published)
         self._inbound.ack(claim.delivery for claim, completed in batch if completed.verdict != "went_on")
+        for claim, completed in batch:
+            if completed.verdict == "went_on":
+                self._onward.begin(claim, completed)
 
-    def send_again(self, jobs: list[UUID]) -> None:
-        """Their hand-over committed, but the answer was lost with the connection, and so was our turn to publish."""
-        values = {"jobs": jobs, "worker": self._worker_no}
-        database.insist(lambda connection: connection.execute(UNSEND_OURS, values))
+    def recall(self, claims: list[Claim]) -> None:
+        """They committed, but the answer was lost with the connection, and with it our turn to publish or to go on."""
+        values = {"jobs": [c.job_id for c in claims], "fences": [c.fence for c in claims], "worker": self._worker_no}
+        database.insist(lambda connection: connection.execute(RECALL, values))
 
     def _published(self, failed: list[Outgoing]) -> None:
         # Runs in the AMQP thread, which must not wait for PostgreSQL.

@@ -49,8 +49,8 @@ class WorkerProcess:
         )  # fmt: skip
         self.presence.start()
         self.no = self.presence.worker_no
-        self.hand_over = HandOver(inbound, outbound, self.no)
         self.onward = Onward(inbound, self.presence, following)
+        self.hand_over = HandOver(inbound, outbound, self.onward, self.no)
         self.committer = Committer(settings.dsn, self.id, self.no, self._completed, self._refused)
         self.committer.start()
         # Where this worker's jobs have their folders; named after it, so that others can tell whose they are.
@@ -89,9 +89,6 @@ class WorkerProcess:
 
     def _completed(self, batch: list[tuple[Completion, Completed]]) -> None:
         self.hand_over.committed([(completion.claim, completed) for completion, completed in batch])
-        for completion, completed in batch:
-            if completed.verdict == "went_on":
-                self.onward.begin(completion.claim, completed)
 
     def _refused(self, completion: Completion, error: Exception) -> None:
         """PostgreSQL refused this completion by itself: the attempt failed, its neighbours did not."""

@@ -33,9 +33,9 @@ from pipeline.rules.phase import BODY_LIMIT
 if TYPE_CHECKING:
     from pipeline.flow.process import WorkerProcess
 
-COMPLETE = text("""SELECT verdict, queue, actor, send, max_attempts, sent_at
+COMPLETE = text("""SELECT verdict, queue, actor, send, max_attempts, sent_at, fence, body, result
     FROM pipeline_complete(:worker, ARRAY[CAST(:id AS uuid)], ARRAY[CAST(:fence AS bigint)],
-                           ARRAY[CAST(:result AS jsonb)])""")
+                           ARRAY[CAST(:result AS jsonb)], NULL, ARRAY[CAST(:onward AS text)])""")
 PAUSE = text("SELECT pipeline_pause(:queue, :seconds)")
 OUTCOME = text("SELECT pipeline_outcome(:id, :fence)")
 DEAD_LETTERED = ("exhausted", "poisoned")
@@ -46,22 +46,23 @@ def settle(worker: WorkerProcess, claim: Claim, done: Done | Completed) -> None:
     if isinstance(done, Completed):
         worker.hand_over.committed([(claim, done)])
         return
-    result = encode_result(claim, done)
+    result, onward = encode_result(claim, done), worker.onward.way(claim)
     if done.write is None:
-        worker.committer.complete(Completion(claim, result, worker.onward.way(claim)))
+        worker.committer.complete(Completion(claim, result, onward))
         return
-    completed = complete_with_write(worker.no, claim, done.write, result)
+    completed = complete_with_write(worker.no, claim, done.write, result, onward)
     worker.hand_over.committed([(claim, completed)])
 
 
 def complete_with_write(
-    worker_no: int, claim: Claim, write: Callable[[Connection], None], result: str | None
+    worker_no: int, claim: Claim, write: Callable[[Connection], None], result: str | None, onward: str | None = None
 ) -> Completed:
     """The phase's own writes, the fenced transition, the history and the hand-over: one commit, or nothing."""
     try:
         with database.engine().begin() as connection:
             write(connection)
-            values = {"worker": worker_no, "id": claim.job_id, "fence": claim.fence, "result": result}
+            values = {"worker": worker_no, "id": claim.job_id, "fence": claim.fence, "result": result,
+                      "onward": onward}  # fmt: skip
             completed = Completed(*connection.execute(COMPLETE, values).one())
             if completed.verdict == "lost":
                 raise StaleClaim(f"job {claim.job_id}: fence {claim.fence} is no longer held; its result was discarded")
@@ -97,7 +98,7 @@ def settle_error(worker: WorkerProcess, claim: Claim, error: BaseException) -> s
     count(f"{claim.spec.queue}.{verdict}")
     if verdict == "succeeded":
         # It had committed after all, and only the answer was lost, so that nobody published its hand-over.
-        worker.hand_over.send_again([claim.job_id])
+        worker.hand_over.recall([claim])
     worker.log.warning("attempt ended", job=str(claim.job_id), phase=claim.spec.queue, fence=claim.fence,
                        verdict=verdict, error=describe(error))  # fmt: skip
     return verdict

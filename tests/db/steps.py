@@ -148,11 +148,14 @@ def held(db: Db, workflow: str = "single", worker: str = "w1", **options: Any) -
 # ---- ending an attempt
 
 
-def complete(db: Db, hold: Hold, result: Row | None = None, worker_no: int = 1, granted: bool | None = None) -> Row:
+def complete(
+    db: Db, hold: Hold, result: Row | None = None, worker_no: int = 1, granted: bool | None = None,
+    *, onward: str | None = None,
+) -> Row:  # fmt: skip
     [answer] = rows(
         db,
-        "SELECT * FROM pipeline_complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[])",
-        worker_no, [hold.job], [hold.fence], [None if result is None else Jsonb(result)], [granted],
+        "SELECT * FROM pipeline_complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[], %s::text[])",
+        worker_no, [hold.job], [hold.fence], [None if result is None else Jsonb(result)], [granted], [onward],
     )  # fmt: skip
     return answer
 

@@ -57,6 +57,7 @@ inline forget(m) { place[m] = NOWHERE; in_broker[queue_of(m)]-- }
 #define SEND_AGAIN 6
 #define ACK 7
 byte step[2], my_fence[2], met_fence[2];
+byte at[2]; /* the phase of the attempt; a job that went on is one ahead of its message's queue */
 byte message[2] = NONE, outgoing[3] = NONE; /* outgoing[RELAY] is the relay's */
 byte late = NONE;                           /* what a frozen, replaced relay will publish when it wakes */
 
@@ -133,7 +134,7 @@ inline give_to(w) {
     od;
 #endif
     CHECK_G2(my_fence[1 - w] != fence);
-    holder = w; rightful = w; deserted = false; my_fence[w] = fence; step[w] = WORK;
+    holder = w; rightful = w; deserted = false; my_fence[w] = fence; at[w] = phase; step[w] = WORK;
     silence[w] = (silence[w] == FROZEN -> WELL : silence[w]) /* the job's heartbeat is fresh */
 }
 
@@ -143,7 +144,7 @@ inline acknowledge(w) {
     :: place[message[w]] == UNACKED + w -> forget(message[w])
     :: else
     fi;
-    message[w] = NONE; my_fence[w] = 0; step[w] = IDLE
+    message[w] = NONE; my_fence[w] = 0; at[w] = 0; step[w] = IDLE
 }
 
 #ifdef NO_SEND_NUMBER
@@ -152,9 +153,15 @@ inline acknowledge(w) {
 #define right_number(w) (message[w] == send)
 #endif
 
+#ifdef NO_CARRIER
+#define went_on false
+#else
+#define went_on (status == RUNNING && phase != queue_of(send))
+#endif
+
 inline claim(w) {
     if
-    :: final || phase != queue_of(message[w]) || !right_number(w) -> acknowledge(w)
+    :: final || (phase != queue_of(message[w]) && !went_on) || !right_number(w) -> acknowledge(w)
     :: else ->
         if
         :: status == RUNNING && holder == w -> acknowledge(w)
@@ -166,13 +173,16 @@ inline claim(w) {
     fi
 }
 
+inline reclaim() { lose_holder(); status = PENDING; new_number() }
+
 inline take_over(w) {
     if
     :: status != RUNNING || !right_number(w) || fence != met_fence[w] -> step[w] = CLAIM
     :: else ->
         if
         :: seems_alive(holder) -> acknowledge(w)
-        :: else -> CHECK_TOKEN(message[w] == send); give_to(w)
+        :: !seems_alive(holder) && went_on -> reclaim(); step[w] = ACK
+        :: !seems_alive(holder) && !went_on -> CHECK_TOKEN(message[w] == send); give_to(w)
         fi
     fi;
     met_fence[w] = 0
@@ -187,13 +197,21 @@ inline take_over(w) {
 #endif
 inline check_write(w) { CHECK_G2(rightful == w); CHECK_G5(!cancel_committed) }
 
+inline keep(w) { check_write(w); kept[at[w]]++; CHECK_G3(kept[at[w]] == 1) }
+
+/* The next phase is claimed where this one ends. Asked again for want of an answer, it is answered the same. */
+inline go_on(w) {
+    if
+    :: holds(w) -> keep(w); phase = 1; give_to(w)
+    :: else -> acknowledge(w)
+    fi
+}
+
 inline complete(w, gate_open) {
     if
     :: holds(w) ->
-        check_write(w);
-        kept[queue_of(message[w])]++;
-        CHECK_G3(kept[queue_of(message[w])] == 1);
-        lose_holder(); my_fence[w] = 0; step[w] = ACK;
+        keep(w);
+        lose_holder(); my_fence[w] = 0; at[w] = 0; step[w] = ACK;
         if
         :: phase == 0 ->
             phase = 1; status = PENDING; new_number();
@@ -211,14 +229,14 @@ inline complete(w, gate_open) {
 
 inline retry(w) {
     if
-    :: holds(w) -> check_write(w); lose_holder(); status = PENDING; new_number(); my_fence[w] = 0; step[w] = ACK
+    :: holds(w) -> check_write(w); lose_holder(); status = PENDING; new_number(); my_fence[w] = 0; at[w] = 0; step[w] = ACK
     :: else -> acknowledge(w)
     fi
 }
 
 inline fail(w) {
     if
-    :: holds(w) -> check_write(w); lose_holder(); status = FAILED; my_fence[w] = 0; step[w] = ACK
+    :: holds(w) -> check_write(w); lose_holder(); status = FAILED; my_fence[w] = 0; at[w] = 0; step[w] = ACK
     :: else -> acknowledge(w)
     fi
 }
@@ -230,7 +248,6 @@ inline unsend(m) {
     fi
 }
 
-inline reclaim() { lose_holder(); status = PENDING; new_number() }
 inline cancel() { lose_holder(); status = CANCELLED; sent = false; sender = NOBODY; cancel_committed = true }
 inline replay() { status = PENDING; new_number() }
 
@@ -268,10 +285,11 @@ end:
         others--; take_over(w);
         if
         :: step[w] == WORK ->
-            deserted = true; redeliver(w); message[w] = NONE; my_fence[w] = 0; step[w] = IDLE
+            deserted = true; redeliver(w); message[w] = NONE; my_fence[w] = 0; at[w] = 0; step[w] = IDLE
         :: else
         fi }
     :: d_step { step[w] == WORK -> complete(w, true) }
+    :: d_step { step[w] == WORK && at[w] == 0 -> go_on(w) }
     :: d_step { step[w] == WORK -> complete(w, false) }
     :: d_step { step[w] == WORK && others > 0 -> /* no answer: asked again, the hand-over is known but not its number */
         others--; complete(w, true);
@@ -339,7 +357,8 @@ inline kill(w) {
     holder = (holder == w -> DEAD : holder);
     rightful = (rightful == w -> DEAD : rightful);
     sender = (sender == w -> DEAD : sender);
-    message[w] = NONE; outgoing[w] = NONE; my_fence[w] = 0; met_fence[w] = 0; silence[w] = WELL; step[w] = IDLE
+    message[w] = NONE; outgoing[w] = NONE; my_fence[w] = 0; met_fence[w] = 0; at[w] = 0; silence[w] = WELL;
+    step[w] = IDLE
 }
 
 inline wipe() {
