@@ -13,7 +13,8 @@ from chaos.stage import Stage
 from pipeline.broker.topology import dead_letter_queue
 
 JOBS = "SELECT id, status, fence FROM jobs WHERE id = ANY (%s)"
-ATTEMPTS = """SELECT job_id AS job, fence, phase, outcome, worker, started_at AS started, finished_at AS finished, error
+ATTEMPTS = """SELECT job_id AS job, fence, phase, outcome, pipeline_worker_name(worker, worker_no) AS worker,
+        started_at AS started, finished_at AS finished, error
     FROM attempts WHERE job_id = ANY (%s) ORDER BY job_id, fence"""
 EFFECTS = "SELECT job_id AS job, phase, fence FROM chaos_ledger WHERE job_id = ANY (%s)"
 OUTBOX = "SELECT count(*) FROM outbox WHERE job_id = ANY (%s)"

@@ -8,11 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from sqlalchemy import create_engine
 
 from pipeline.services import Servers, private_servers
 from tests.databases import Databases
 from tests.place import Place
+
+# Properties are checked with the same examples in every run, and never fail because the machine is slow.
+settings.register_profile(
+    "steady", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("steady")
 
 ENVIRONMENT = ("DATABASE_URL", "RABBITMQ_URL", "RABBITMQ_MANAGEMENT_URL")
 

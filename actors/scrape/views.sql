@@ -7,7 +7,7 @@ select
     coalesce(j.body -> 'query_params', '{}')                        as query_params,
     j.status                                                        as status,
     -- the engine's row names a holder only while there is one; the seed asks who did a finished job
-    coalesce(j.locked_by, last.worker)                              as locked_by,
+    coalesce(j.locked_by, pipeline_worker_name(last.worker, last.worker_no)) as locked_by,
     coalesce(j.locked_at, last.started_at)                          as locked_at,
     j.heartbeat_at                                                  as heartbeat_at,
     j.attempts + j.crashes                                          as attempts,

@@ -7,6 +7,11 @@ CREATE OR REPLACE FUNCTION pipeline_alive(p_worker text) RETURNS boolean LANGUAG
           AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))
 $$;
 
+-- Who made an attempt: its history row has a name, or a number.
+CREATE OR REPLACE FUNCTION pipeline_worker_name(p_name text, p_no integer) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT coalesce(p_name, (SELECT w.id FROM workers w WHERE w.no = p_no), 'worker ' || p_no)
+$$;
+
 -- How a worker is: 'deaf' is connected and alive, but does not consume every queue that it should.
 CREATE OR REPLACE FUNCTION pipeline_worker_state(p_worker workers) RETURNS text LANGUAGE sql VOLATILE AS $$
     SELECT CASE WHEN p_worker.stopped_at IS NOT NULL THEN 'stopped' WHEN NOT pipeline_alive(p_worker.id) THEN 'missing'

@@ -37,7 +37,7 @@ BEGIN
                 progress_done = NULL, progress_total = NULL, error_message = NULL,
                 lane = CASE WHEN a.next_id IS NULL THEN j.lane END
             FROM (SELECT a.place, a.id, a.fence, a.result, h.attempts, h.ready_at, h.next_retry_at, h.sent_at,
-                         h.locked_at, h.phase, h.locked_by, h.wait_reason, ph.id AS phase_id, nx.id AS next_id,
+                         h.locked_at, h.phase, h.wait_reason, ph.id AS phase_id, nx.id AS next_id,
                          nx.phase AS next_phase, nx.queue, nx.actor, nx.max_attempts, o.goes_on
                   FROM unnest(p_ids, p_fences, p_results, p_granted, p_onward)
                        WITH ORDINALITY AS a(id, fence, result, granted, onward, place)
@@ -58,12 +58,12 @@ BEGIN
             WHERE j.id = a.id AND j.fence = a.fence AND j.locked_by IS NOT NULL
             RETURNING a.place::integer, j.id, j.send, j.fence AS new_fence, j.priority, a.next_id, a.goes_on, a.queue,
                       a.actor, a.max_attempts, a.fence, a.attempts, a.ready_at, a.next_retry_at, a.sent_at, a.locked_at,
-                      a.phase, a.locked_by, a.wait_reason, j.body, j.result
+                      a.phase, a.wait_reason, j.body, j.result
         ), history AS (
             INSERT INTO attempts (job_id, fence, attempt, ready_at, due_at, sent_at, started_at, finished_at,
-                                  phase, outcome, worker, wait_reason)
+                                  phase, outcome, worker_no, wait_reason)
             SELECT m.id, m.fence, m.attempts + 1, m.ready_at, m.next_retry_at, m.sent_at, m.locked_at, now(),
-                   m.phase, 'succeeded', m.locked_by, m.wait_reason
+                   m.phase, 'succeeded', p_worker, m.wait_reason
             FROM moved m
         ), handed AS (
             INSERT INTO outbox (job_id, phase_id, priority, sent_at, sent_by)
@@ -106,7 +106,7 @@ BEGIN
         WHERE a.place <> ALL (p_but)
     ), route AS MATERIALIZED (
         SELECT ask.place, ask.id, ask.fence AS held_fence, ask.result, h.attempts, h.ready_at, h.next_retry_at,
-               h.sent_at AS was_sent, h.locked_at, h.phase, h.locked_by, h.wait_reason, h.priority, h.batch_id,
+               h.sent_at AS was_sent, h.locked_at, h.phase, h.wait_reason, h.priority, h.batch_id,
                CASE WHEN ph.pool IS NOT NULL THEN ph.queue END AS pooled_here,
                CASE WHEN nx.pool IS NOT NULL THEN nx.queue END AS pooled_next,
                nx.id AS next_id, nx.phase AS next_phase, nx.queue AS next_queue,
@@ -141,9 +141,9 @@ BEGIN
         RETURNING j.id, j.send, r.place
     ), history AS (
         INSERT INTO attempts (job_id, fence, attempt, ready_at, due_at, sent_at, started_at, finished_at,
-                              phase, outcome, worker, wait_reason)
+                              phase, outcome, worker_no, wait_reason)
         SELECT r.id, r.held_fence, r.attempts + 1, r.ready_at, r.next_retry_at, r.was_sent, r.locked_at, now(),
-               r.phase, 'succeeded', r.locked_by, r.wait_reason
+               r.phase, 'succeeded', p_worker, r.wait_reason
         FROM moved m JOIN route r ON r.place = m.place
     ), handed AS (
         INSERT INTO outbox (job_id, phase_id, priority, sent_at, sent_by)
@@ -176,7 +176,7 @@ BEGIN
              FROM attempts t JOIN jobs j ON j.id = t.job_id AND j.fence = t.fence + 1
                   JOIN phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase
              WHERE t.job_id = ask.id AND t.fence = ask.fence AND t.outcome = 'succeeded'
-               AND j.carrier IS NOT NULL AND j.locked_by = t.worker AND j.locked_at = t.finished_at LIMIT 1) w
+               AND j.carrier IS NOT NULL AND t.worker_no = p_worker AND j.locked_at = t.finished_at LIMIT 1) w
              ON m.id IS NULL
          LEFT JOIN told ON true
     ORDER BY ask.place

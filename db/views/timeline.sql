@@ -6,7 +6,8 @@ RETURNS TABLE (phase text, attempt integer, part text, started_at timestamptz, e
 LANGUAGE sql STABLE AS $$
     WITH spans AS (
         SELECT a.phase, a.fence, a.attempt, a.ready_at, a.due_at, a.sent_at, a.started_at, a.finished_at,
-               a.outcome, a.worker, a.wait_reason, a.error FROM attempts a WHERE a.job_id = p_job
+               a.outcome, pipeline_worker_name(a.worker, a.worker_no) AS worker, a.wait_reason, a.error
+        FROM attempts a WHERE a.job_id = p_job
         UNION ALL
         SELECT j.phase, j.fence + CASE WHEN j.status = 'running' THEN 0 ELSE 1 END, j.attempts + 1, j.ready_at,
                j.next_retry_at, coalesce(j.sent_at, o.sent_at), j.locked_at, now(), NULL, j.locked_by,

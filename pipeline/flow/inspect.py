@@ -18,7 +18,8 @@ OUTPUTS: dict[str, Callable[[Connection, UUID], Any]] = {}
 JOB = text("SELECT * FROM jobs WHERE id = :id")
 TIMELINE = text("""SELECT phase, attempt, part, started_at, ended_at, seconds, outcome, worker,
     left(error, 4000) AS error FROM pipeline_timeline(:id)""")
-ATTEMPTS = text("""SELECT phase, attempt, fence, outcome, worker, wait_reason, started_at, finished_at,
+ATTEMPTS = text("""SELECT phase, attempt, fence, outcome, pipeline_worker_name(worker, worker_no) AS worker,
+    wait_reason, started_at, finished_at,
     left(error, 4000) AS error FROM attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 200""")
 STATUS = text("SELECT status FROM jobs WHERE id = :id")
 SAME = text("SELECT body = CAST(:body AS jsonb) AND priority = :priority FROM jobs WHERE id = :id")

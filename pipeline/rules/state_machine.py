@@ -22,6 +22,7 @@ class Step(StrEnum):
     CLAIM = "claim"
     TAKE_OVER = "take_over"
     HAND_OVER = "hand_over"
+    GO_ON = "go_on"
     COMPLETE = "complete"
     RETRY = "retry"
     FAIL = "fail"
@@ -41,6 +42,7 @@ NEXT: dict[tuple[Status, Step], Status] = {
     (Status.RETRYABLE, Step.CLAIM): Status.RUNNING,
     (Status.RUNNING, Step.TAKE_OVER): Status.RUNNING,
     (Status.RUNNING, Step.HAND_OVER): Status.PENDING,
+    (Status.RUNNING, Step.GO_ON): Status.RUNNING,
     (Status.RUNNING, Step.COMPLETE): Status.SUCCEEDED,
     (Status.RUNNING, Step.RETRY): Status.RETRYABLE,
     (Status.RUNNING, Step.FAIL): Status.FAILED,
