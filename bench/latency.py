@@ -14,18 +14,23 @@ import psutil
 
 from bench import lab
 
+ROUNDS = 3
 SINGLES = 60
 WARM_UP = 10
 
 
 def measure(jobs_per_s: float, folder: Path, *, seconds: float, idle_seconds: float) -> dict[str, Any]:
-    """Ours idle and at half of ``jobs_per_s``; bare Dramatiq's own chain of three beside it."""
-    bare = bare_singles(folder / "latencies")
-    with lab.database() as db, lab.workers() as processes:
-        sleep(5)  # boot, sweeps and grants are over: this is the idle state itself, not a guess about an event
-        singles = our_singles(db)
-        quiet = idle(db, processes[0].pid, idle_seconds)
-        half = at_rate(db, jobs_per_s / 2, seconds)
+    """Ours idle and at half of ``jobs_per_s``; bare Dramatiq's own chain of three beside it, in turns."""
+    bare: list[float] = []
+    singles: list[float] = []
+    for turn in range(ROUNDS):
+        bare += bare_singles(folder / "latencies")
+        with lab.database() as db, lab.workers() as processes:
+            sleep(5)  # boot, sweeps and grants are over: this is the idle state itself, not a guess about an event
+            singles += our_singles(db)
+            if turn == ROUNDS - 1:
+                quiet = idle(db, processes[0].pid, idle_seconds)
+                half = at_rate(db, jobs_per_s / 2, seconds)
     return {
         "idle_latency_ms": _percentiles(singles),
         "idle_latency_dramatiq_ms": _percentiles(bare),

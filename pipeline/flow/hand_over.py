@@ -20,12 +20,12 @@ from pipeline.observe.counters import count
 log = logs.get("pipeline.worker")
 
 UNSEND = text("SELECT pipeline_unsend(CAST(:jobs AS uuid[]), CAST(:sends AS bigint[]), 'unconfirmed')")
-# What this worker had marked as sent is sent by the relay; what it had gone on with is handed back.
+# What this worker had marked as sent is sent by the relay; what it had gone on with waits again, at no cost.
 RECALL = text("""SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'unconfirmed')
     FROM outbox o JOIN jobs j ON j.id = o.job_id
     WHERE o.job_id = ANY (CAST(:jobs AS uuid[])) AND o.sent_by = :worker
     UNION ALL
-    SELECT count(pipeline_park(j.id, j.fence, 'handed_back', 'lost_connection', 0, NULL))
+    SELECT count(pipeline_park(j.id, j.fence, 'parked', 'lost_connection', 0, NULL))
     FROM unnest(CAST(:jobs AS uuid[]), CAST(:fences AS bigint[])) AS a(id, fence)
          JOIN jobs j ON j.id = a.id AND j.fence = a.fence + 1 AND j.carrier IS NOT NULL
          JOIN workers w ON w.id = j.locked_by AND w.no = :worker""")

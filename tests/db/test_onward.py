@@ -133,7 +133,7 @@ def test_a_living_worker_keeps_the_job_that_it_went_on_with(database: Db) -> Non
         assert steps.take_over(database, hold) == "held"
 
 
-def test_an_attempt_whose_beginning_nobody_heard_of_is_handed_back(database: Db) -> None:
+def test_an_attempt_whose_beginning_nobody_heard_of_is_given_up_at_no_cost(database: Db) -> None:
     """The phase's own transaction committed, the answer was lost: nobody works on the job that went on."""
     number = steps.sign_on(database, "w1")
     mine, other = steps.held(database, "triple"), gone_on(database, "w2")
@@ -142,7 +142,7 @@ def test_an_attempt_whose_beginning_nobody_heard_of_is_handed_back(database: Db)
     database.execute(statement, {"jobs": [mine.job, other.job], "fences": [1, 1], "no": number})
     row = steps.job(database, mine.job)
     assert (row["status"], row["phase"], row["attempts"], row["crashes"]) == ("pending", "second", 0, 0)
-    assert steps.outcomes(database, mine.job) == ["succeeded", "handed_back"]
+    assert steps.outcomes(database, mine.job) == ["succeeded", "parked"]
     assert steps.job(database, other.job)["status"] == "running"
 
 
