@@ -18,9 +18,7 @@ log = logs.get("pipeline.ledger")
 SETTLED = 5
 DOUBT = 60
 EXPECTED = """
-    SELECT ph.queue, count(o.job_id) AS sent, now() AS moment,
-           (SELECT count(*) FROM jobs j WHERE j.status = 'running' AND j.workflow = ph.workflow
-               AND CASE WHEN j.carrier IS NULL THEN j.phase = ph.phase ELSE j.carrier = ph.id END)
+    SELECT ph.queue, count(o.job_id) AS sent, now() AS moment, pipeline_in_hand(ph) AS in_hand
     FROM phases ph JOIN outbox o ON o.phase_id = ph.id AND o.sent_at < now() - %s * interval '1 second'
     GROUP BY ph.id"""
 RESEND = """

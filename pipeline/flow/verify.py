@@ -20,8 +20,7 @@ log = logs.get("pipeline.verify")
 BETWEEN_LOOKS = 1.5
 UNREPAIRED = "is in a phase that nobody declares"
 BOOKS = """
-    SELECT ph.queue, count(o.job_id)::int AS sent, max(o.sent_at) AS newest,
-           (SELECT count(*) FROM jobs j WHERE j.status = 'running' AND j.workflow = ph.workflow AND j.phase = ph.phase)
+    SELECT ph.queue, count(o.job_id)::int AS sent, max(o.sent_at) AS newest, pipeline_in_hand(ph) AS in_hand
     FROM phases ph JOIN outbox o ON o.phase_id = ph.id AND o.sent_at IS NOT NULL GROUP BY ph.id"""
 RESEND = """
     SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'verified')

@@ -154,5 +154,5 @@ def test_the_books_count_its_message_where_it_is(database: Db) -> None:
         job = steps.submit(database, "triple")
         database.execute("UPDATE outbox SET sent_at = now() - interval '1 minute', phase_id = "
                          "(SELECT id FROM phases WHERE queue = %s) WHERE job_id = %s", (queue, job))  # fmt: skip
-    books = {row["queue"]: row["count"] for row in steps.rows(database, EXPECTED, 5)}
+    books = {row["queue"]: row["in_hand"] for row in steps.rows(database, EXPECTED, 5)}
     assert books == {"triple.first": 2, "triple.second": 0}
