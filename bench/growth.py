@@ -69,8 +69,9 @@ def memory(jobs: int) -> dict[str, Any]:
     with lab.database() as db:
         lab.clear(db)
         _submit(jobs)
+        before = _phases(db)
         with lab.workers() as running:
-            lab.until(lambda: _phases(db) >= 3 * jobs // 10, timeout=1800, pause=1)
+            lab.until(lambda: _phases(db) - before >= 3 * jobs // 10, timeout=1800, pause=1)
             early = _resident(running[0].pid)
             lab.until(lambda: lab.all_done(db), timeout=1800, pause=1)
             late = _resident(running[0].pid)

@@ -16,21 +16,26 @@ def main() -> None:
     quick = options.quick
     jobs, rounds = (4000, 3) if quick else (5000, 5)
     with lab.laboratory() as folder:
-        figures: dict[str, Any] = throughput.measure(jobs, rounds, folder / "done")
+        figures = _told(throughput.measure(jobs, rounds, folder / "done"))
         pace = figures["jobs_per_s"]["pipeline"]
-        figures |= latency.measure(pace, folder, seconds=10 if quick else 20, idle_seconds=60)
-        figures |= submitting.measure(20_000 if quick else 100_000, 3)
+        figures |= _told(latency.measure(pace, folder, seconds=10 if quick else 20, idle_seconds=60))
+        figures |= _told(submitting.measure(20_000 if quick else 100_000, 3))
         if not quick:
-            figures |= growth.measure(10_000, 1_000_000, 15, 3)
-            figures |= growth.processes(jobs)
-            figures |= growth.memory(100_000)
+            figures |= _told(growth.measure(10_000, 1_000_000, 15, 3))
+            figures |= _told(growth.processes(jobs))
+            figures |= _told(growth.memory(100_000))
     figures["setup"] = {"command": "script/bench --quick" if quick else "script/bench", "jobs": jobs, "rounds": rounds,
                         "processes": lab.PROCESSES, "threads": lab.THREADS, "cores": os.cpu_count()}  # fmt: skip
-    print(json.dumps(figures, indent=2))
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
     if not quick or options.page:
         page.write(figures)
+
+
+def _told(figures: dict[str, Any]) -> dict[str, Any]:
+    """Print what is known already: a full run takes half an hour."""
+    print(json.dumps(figures, indent=2), flush=True)
+    return figures
 
 
 def _options() -> argparse.Namespace:
