@@ -70,9 +70,9 @@ class Inbound(Side):
         """Hand out a delivery that this process made itself."""
         self._consumers[delivery.queue][1](delivery)
 
-    def nothing_waits(self) -> bool:
-        """Whether a thread that becomes free now would have nothing to do."""
-        return not self._unstarted and not self._paused
+    def has_time_for(self, queue: str) -> bool:
+        """Whether a thread that becomes free now would have nothing to do, and ``queue`` is consumed."""
+        return not self._unstarted and not self._paused and queue in self._tags
 
     def pause(self) -> None:
         """Take no more jobs and give back those nobody started on: others may have free threads.

@@ -37,7 +37,7 @@ class Onward:
     def way(self, claim: Claim) -> str | None:
         """The queue that the job may go on in here. None if others wait for the thread, or the message is not ours."""
         following = self._following.get(claim.spec.queue)
-        if following is None or not self._inbound.nothing_waits():
+        if following is None or not self._inbound.has_time_for(following.queue):
             return None
         carried = monotonic() - claim.delivery.arrived
         return following.queue if claim.delivery.live and carried < LONGEST_CARRIED else None
