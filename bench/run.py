@@ -14,7 +14,7 @@ from bench import growth, lab, latency, page, submitting, throughput
 def main() -> None:
     options = _options()
     quick = options.quick
-    jobs, rounds = (4000, 3) if quick else (5000, 5)
+    jobs, rounds = 4000 if quick else 5000, options.rounds or (3 if quick else 5)
     with lab.laboratory() as folder:
         figures = _told(throughput.measure(jobs, rounds, folder / "done"))
         pace = figures["jobs_per_s"]["pipeline"]
@@ -24,7 +24,8 @@ def main() -> None:
             figures |= _told(growth.measure(10_000, 1_000_000, 15, 3))
             figures |= _told(growth.processes(jobs))
             figures |= _told(growth.memory(100_000))
-    figures["setup"] = {"command": "script/bench --quick" if quick else "script/bench", "jobs": jobs, "rounds": rounds,
+    command = "script/bench" + " --quick" * quick + (f" --rounds {options.rounds}" if options.rounds else "")
+    figures["setup"] = {"command": command, "jobs": jobs, "rounds": rounds,
                         "processes": lab.PROCESSES, "threads": lab.THREADS, "cores": os.cpu_count()}  # fmt: skip
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
@@ -41,6 +42,7 @@ def _told(figures: dict[str, Any]) -> dict[str, Any]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="script/bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer jobs and rounds, and no growth")
+    parser.add_argument("--rounds", type=int, metavar="N", help="of the throughput (default 5, or 3 with --quick)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     parser.add_argument("--page", action="store_true", help="write docs/benchmarks.md (a full run always does)")
     return parser.parse_args()
