@@ -8,13 +8,13 @@ from hashlib import blake2s
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
 from pipeline.flow import inspect
 from pipeline.front import cli_jobs
 from pipeline.front.cli_jobs import Json, read_id
+from pipeline.front.console import console
 from pipeline.rules.errors import BadInput
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pipeline.front.api.dead_jobs import Group
 
-out = Console()
+out = console()
 dead = typer.Typer(no_args_is_help=True, help="Jobs that failed: list, look, run again, discard; also by their cause.")
 Jobs = Annotated[list[str] | None, typer.Argument(help="Ids of failed jobs.")]
 OfGroup = Annotated[str | None, typer.Option("--group", help="All of a group, by its id in: pipeline dead groups.")]
@@ -97,7 +97,8 @@ def replay(
     if canary or rate is not None:
         raise BadInput("--canary and --rate are for a group: add --group ID (see: pipeline dead groups)")
     for job in jobs or ():
-        cli_jobs.retry(job)
+        cli_jobs.send_again(job)
+        _say_one("sent again", job, as_json)
 
 
 @dead.command("discard")
@@ -116,7 +117,7 @@ def discard(reason: Annotated[str, typer.Option(prompt=True, help="Why; it stays
     for job in jobs or ():
         if not inspect.discard(read_id(job), reason):
             raise BadInput(f"job {job} is not failed; see: pipeline status {job}")
-        print(f"discarded {job}")
+        _say_one("discarded", job, as_json)
 
 
 def _one_way(jobs: list[str] | None, group: str | None) -> None:
@@ -158,6 +159,11 @@ def _of_group(given: str, act: Callable[[Connection, Group], tuple[int, bool]], 
         total += done
         if not (again and more and done):
             return total, more
+
+
+def _say_one(what: str, job: str, as_json: bool) -> None:
+    """At once: if the next job is refused, this one is done all the same."""
+    print(json.dumps({"job": job, "done": what}) if as_json else f"{what} {job}")
 
 
 def _say(what: str, found: tuple[int, bool], as_json: bool) -> None:

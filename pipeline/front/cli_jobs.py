@@ -9,15 +9,15 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from pipeline.flow import inspect
 from pipeline.flow import submit as steer
+from pipeline.front.console import console
 from pipeline.rules.errors import BadInput
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
-out = Console()
+out = console()
 
 
 def add_to(app: typer.Typer) -> None:
@@ -58,9 +58,14 @@ def cancel(job: str) -> None:
 
 def retry(job: str) -> None:
     """Run a failed job's phase again, with fresh budgets."""
+    send_again(job)
+    print(f"sent again {job}")
+
+
+def send_again(job: str) -> None:
+    """Fails when the job is not failed."""
     if not steer.retry(None, read_id(job)):
         raise BadInput(f"job {job} is not failed, so there is nothing to retry; see: pipeline status {job}")
-    print(f"sent again {job}")
 
 
 def workers(

@@ -6,8 +6,9 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
+
+from pipeline.front.console import console
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Which = Annotated[str, typer.Argument(help="The source's id or name.")]
@@ -40,7 +41,7 @@ def list_all(as_json: Json = False) -> None:
     table = Table("source", "state", "until", "streak", "per minute", "waiting", "last success", "last error")
     for row in rows:
         table.add_row(*_cells(row))
-    Console().print(table)
+    console().print(table)
 
 
 @sources.command("pause")

@@ -7,14 +7,14 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from pipeline import settings
 from pipeline.flow.verify import Finding
 from pipeline.flow.verify import verify as examine
+from pipeline.front.console import console
 
-out = Console()
+out = console()
 
 
 def add_to(app: typer.Typer) -> None:

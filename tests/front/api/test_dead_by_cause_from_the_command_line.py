@@ -55,6 +55,14 @@ def test_a_group_is_discarded_with_its_reason(place: Place, say: Say) -> None:
         say("discard", "--group", group, "--reason", "again")
 
 
+def test_single_jobs_are_answered_in_json_too(place: Place, say: Say) -> None:
+    """A line a job, as each is done."""
+    one, two = fail(place, "single", FIRST, SECOND)
+    assert say("replay", str(one)) == {"job": str(one), "done": "sent again"}
+    assert say("discard", str(two), "--reason", "enough") == {"job": str(two), "done": "discarded"}
+    assert [place.job(job)["status"] for job in (one, two)] == ["pending", "cancelled"]
+
+
 @pytest.mark.parametrize("words", [(), ("--group", "x", "some-job"), ("some-job", "--canary")])
 def test_jobs_or_a_group_but_not_both_are_replayed(say: Say, words: tuple[str, ...]) -> None:
     """A canary needs a group to be chosen from."""
