@@ -130,10 +130,13 @@ def test_the_command_line_refuses_in_one_sentence(place: Place, words: tuple[str
     assert answer.returncode == 1 and says in answer.stderr and "Traceback" not in answer.stderr
 
 
-def test_the_command_line_follows_a_job_from_submit_to_dead_and_back(place: Place) -> None:
-    """submit, status, dead list, retry, discard."""
+def test_the_command_line_follows_a_job_from_submit_to_dead_and_back(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """submit, status, dead list, retry, discard. Into a pipe nothing is cut, unless somebody says how wide it is."""
     import json
 
+    monkeypatch.delenv("COLUMNS", raising=False)
     place.worker(threads=2)
     job = json.loads(pipeline(place, "submit", "single", '{"do": "permanent"}', "--json").stdout)["id"]
     place.until(lambda: place.count("SELECT count(*) FROM jobs WHERE status = 'failed'"), 20, "the failure")
