@@ -11,15 +11,19 @@ from time import monotonic
 
 from dramatiq import Message
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from pipeline.broker.inbound import Inbound
+from pipeline.flow import database
 from pipeline.flow.claim import Claim
-from pipeline.flow.database import insist
 from pipeline.flow.group_statement import Completed
 from pipeline.flow.message import encode
 from pipeline.flow.presence import Presence
+from pipeline.observe import logs
 from pipeline.observe.counters import count
 from pipeline.rules.phase import PhaseSpec
+
+log = logs.get("pipeline.worker")
 
 # RabbitMQ wants its messages acknowledged in time, and counts from the first phase on.
 LONGEST_CARRIED = 60.0
@@ -63,12 +67,12 @@ class Onward:
         self._inbound.begin_here(delivery)
 
     def hand_back(self) -> None:
-        """At the end: what no thread has taken up waits for another worker."""
-        for claim in self._presence.held():
-            if claim.job is None:
-                _hand_back({"id": claim.job_id, "fence": claim.fence})
+        """At the end: what no thread has taken up waits for another worker. Tried once: its message comes back, too."""
+        unbegun = [claim for claim in self._presence.held() if claim.job is None]
+        try:
+            for claim in unbegun:
+                with database.engine().begin() as connection:
+                    connection.execute(HAND_BACK, {"id": claim.job_id, "fence": claim.fence})
                 self._presence.release(claim)
-
-
-def _hand_back(values: dict[str, object]) -> None:
-    insist(lambda connection: connection.execute(HAND_BACK, values))
+        except OperationalError as error:
+            log.warning("PostgreSQL is away; jobs are left to redelivery", jobs=len(unbegun), error=str(error))

@@ -5,9 +5,24 @@ from __future__ import annotations
 import os
 import signal
 import time
+from typing import TYPE_CHECKING, cast
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import dict_row
 
 from pipeline import submit, submit_many
+from pipeline.broker.inbound import Inbound
+from pipeline.broker.link import Link
+from pipeline.flow.claim import Claim
+from pipeline.flow.onward import Onward
+from pipeline.flow.presence import Presence
+from pipeline.rules.phase import PhaseSpec
+from tests.db import steps
 from tests.place import Place
+
+if TYPE_CHECKING:
+    from pipeline.broker.delivery import Delivery
 
 
 def test_an_idle_worker_carries_a_job_through_with_one_message(place: Place) -> None:
@@ -105,3 +120,27 @@ def test_a_shutdown_hands_back_a_job_that_went_on(place: Place) -> None:
     [row] = place.finished(job, timeout=60)
     assert (row["status"], row["attempts"], row["crashes"]) == ("succeeded", 0, 0)
     assert [one["outcome"] for one in place.attempts(job)] == ["succeeded", "handed_back", "succeeded"]
+
+
+def test_a_job_that_went_on_and_that_no_thread_took_up_is_handed_back_at_the_end(place: Place) -> None:
+    """The threads had stopped when its commit came: no other worker should have to find it."""
+    with psycopg.connect(place.database_url, autocommit=True, row_factory=dict_row) as db:
+        held = steps.held(db, "triple")
+        fence = steps.complete(db, held, onward="triple.second")["fence"]
+    presence = Presence(place.database_url, "w1", threads=1, queues=[], beat=20, unconfirmed=lambda: None, deaf=list)
+    link = Link("test-amqp")
+    inbound = Inbound(link, list, "classic")
+    presence.hold(_claim(held.job, fence))
+    Onward(inbound, presence, {}).hand_back()
+    row = place.job(held.job)
+    assert (row["status"], row["phase"], row["attempts"], row["crashes"]) == ("pending", "second", 0, 0)
+    assert [one["outcome"] for one in place.attempts(held.job)] == ["succeeded", "handed_back"]
+    assert presence.held() == []
+
+
+def _claim(job: UUID, fence: int) -> Claim:
+    return Claim(
+        spec=PhaseSpec("triple", "second"), job_id=job, fence=fence, attempts=0, max_attempts=3, crashes=0,
+        isolated=False, priority=0, body={}, results={}, trace_id="0" * 32, span_id="0" * 16,
+        delivery=cast("Delivery", None),
+    )  # fmt: skip
