@@ -111,9 +111,14 @@ class Inbound(Side):
             return
         prefetch, _ = self._consumers[queue]
         channel.basic_qos(prefetch_count=prefetch)
-        self._tags[queue] = channel.basic_consume(
-            queue, lambda ch, method, properties, body: self._deliver(queue, ch, method, properties, body)
+        tag = self._tags[queue] = channel.basic_consume(
+            queue,
+            lambda _, method, properties, body: self._deliver(
+                queue, channel, method.delivery_tag, dict(properties.headers or {}), body
+            ),
         )
+        if self._connection is not None:
+            self._connection.consumers[tag.encode()] = lambda number, body: self._deliver(queue, channel, number, {}, body)
 
     def _cancelled(self, frame: Any) -> None:
         """RabbitMQ ended the consumer: somebody deleted its queue. Nobody else would tell us that we are deaf."""
@@ -122,12 +127,12 @@ class Inbound(Side):
             del self._tags[queue]
             self._link.later(LISTEN_AGAIN, partial(self._add, queue, *self._consumers[queue]))
 
-    def _deliver(self, queue: str, channel: Channel, method: Any, properties: Any, body: bytes) -> None:
+    def _deliver(self, queue: str, channel: Channel, tag: int, headers: dict[str, Any], body: bytes) -> None:
         message = self._decode(queue, body)
         if message is None:
-            channel.basic_nack(method.delivery_tag, requeue=False)
+            channel.basic_nack(tag, requeue=False)
             return
-        delivery = Delivery(message, channel, method.delivery_tag, queue, dict(properties.headers or {}))
+        delivery = Delivery(message, channel, tag, queue, headers)
         if queue != SWEEPS:
             with self._lock:
                 self._unstarted.add(delivery)
@@ -138,7 +143,7 @@ class Inbound(Side):
             log.exception("queue %s: a message that could not be handed over was sent to the dead letters", queue)
             with self._lock:
                 self._unstarted.discard(delivery)
-            channel.basic_nack(method.delivery_tag, requeue=False)
+            channel.basic_nack(tag, requeue=False)
 
     def _decode(self, queue: str, body: bytes) -> Message[Any] | None:
         if len(body) > BODY_LIMIT:
@@ -181,7 +186,10 @@ class Inbound(Side):
         if self.channel is None or not self.channel.is_open:
             return
         for queue in [queue for queue in self._tags if queue != SWEEPS]:
-            self.channel.basic_cancel(self._tags.pop(queue))
+            tag = self._tags.pop(queue)
+            self.channel.basic_cancel(tag)
+            if self._connection is not None:
+                self._connection.consumers.pop(tag.encode(), None)
         with self._lock:
             returned, self._unstarted = self._unstarted, set()
             for delivery in returned:

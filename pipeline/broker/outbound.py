@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pika
 
+from pipeline.broker import frames
 from pipeline.broker.link import Link, Side
 from pipeline.broker.topology import QueueType, declare
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("pipeline.broker")
 
 REFUSED_FOR = 2.0
+# RabbitMQ's frames hold 128 KiB unless told otherwise, and no client may ask for less than 4 KiB.
+ONE_FRAME = 4000
 
 
 @dataclass(frozen=True)
@@ -111,14 +114,19 @@ class Outbound(Side):
                 self._tag += 1
                 with self._lock:
                     self._pending[self._tag] = (message, batch)
-                self.channel.basic_publish(
-                    "", message.queue, message.body,
-                    pika.BasicProperties(
-                        delivery_mode=2, priority=message.priority, headers=message.headers,
-                        content_type="application/json", message_id=f"{message.job_id}:{message.send}",
-                    ),
-                    mandatory=True,
-                )  # fmt: skip
+                self._send(self.channel, message)
+
+    def _send(self, channel: Channel, message: Outgoing) -> None:
+        ident = f"{message.job_id}:{message.send}"
+        if message.headers is None and len(message.body) <= ONE_FRAME and self._connection is not None:
+            data = frames.message(channel.channel_number, message.queue, message.body, message.priority, ident)
+            self._connection._adapter_emit_data(data)
+            return
+        properties = pika.BasicProperties(
+            delivery_mode=2, priority=message.priority, headers=message.headers, content_type="application/json",
+            message_id=ident,
+        )  # fmt: skip
+        channel.basic_publish("", message.queue, message.body, properties, mandatory=True)
 
     def _returned(self, channel: Channel, method: Any, properties: Any, body: bytes) -> None:
         # Comes before the confirm of the same message: forget the queue, so that it is declared again.

@@ -1,0 +1,75 @@
+"""The AMQP frames that there are thousands of a second: a message out, a message in. Everything else is pika's.
+
+pika makes several objects of each frame and moves the rest of its buffer after every one of them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from struct import Struct
+from typing import NamedTuple
+
+METHOD, HEADER, BODY, END = 1, 2, 3, b"\xce"
+OVERHEAD = 8
+_FRAME = Struct(">BHL")
+_HEAD = Struct(">BHLHHQH")
+_SIZE_AND_FLAGS = Struct(">QH")
+_TAG = Struct(">Q")
+_PUBLISH = b"\x00\x3c\x00\x28\x00\x00\x00"  # class 60, method 40, reserved, the default exchange
+_DELIVER = b"\x00\x3c\x00\x3c"
+_MANDATORY = b"\x01"
+_JSON = b"\x10application/json"
+# content_type, delivery_mode, priority, message_id
+_FLAGS = 0x8000 | 0x1000 | 0x0800 | 0x0080
+_HAS_HEADERS = 0x2000
+_PERSISTENT = 2
+
+
+def message(channel: int, queue: str, body: bytes, priority: int, message_id: str) -> bytes:
+    """A persistent, mandatory message for the queue. Its body must fit into one frame."""
+    ident = message_id.encode()
+    properties = b"%b%c%c%c%b" % (_JSON, _PERSISTENT, priority, len(ident), ident)
+    return b"".join((
+        _publish(channel, queue), _HEAD.pack(HEADER, channel, 14 + len(properties), 60, 0, len(body), _FLAGS), properties, END,
+        _FRAME.pack(BODY, channel, len(body)), body, END,
+    ))  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _publish(channel: int, queue: str) -> bytes:
+    name = queue.encode()
+    payload = _PUBLISH + bytes([len(name)]) + name + _MANDATORY
+    return _FRAME.pack(METHOD, channel, len(payload)) + payload + END
+
+
+class Plain(NamedTuple):
+    """A delivery without headers, in one piece; ``end`` is where the next frame begins."""
+
+    consumer: bytes
+    tag: int
+    body: bytes
+    end: int
+
+
+def next_frame(data: bytes, start: int) -> int:
+    """Where the frame that begins at ``start`` ends; 0 if it is not there yet."""
+    if len(data) - start < OVERHEAD:
+        return 0
+    end: int = start + OVERHEAD + _FRAME.unpack_from(data, start)[2]
+    return end if end <= len(data) else 0
+
+
+def plain_delivery(data: bytes, start: int, end: int) -> Plain | None:
+    """The delivery whose first frame lies there, or None if it is something else, incomplete, or for pika to read."""
+    if data[start] != METHOD or data[start + 7 : start + 11] != _DELIVER:
+        return None
+    header_end = next_frame(data, end)
+    body_end = next_frame(data, header_end) if header_end else 0
+    if not body_end:
+        return None
+    size, flags = _SIZE_AND_FLAGS.unpack_from(data, end + 11)
+    if flags & _HAS_HEADERS or size != body_end - header_end - OVERHEAD or data[header_end] != BODY:
+        return None
+    after = start + 12 + data[start + 11]
+    (tag,) = _TAG.unpack_from(data, after)
+    return Plain(data[start + 12 : after], tag, data[header_end + 7 : body_end - 1], body_end)
