@@ -1,6 +1,7 @@
 -- The one admission gate. Lets through what is due and has room, highest priority first, then oldest
 -- first, marks it sent and returns what the envelope needs. Two relays share the rows, never a row.
-CREATE OR REPLACE FUNCTION pipeline_admit(p_sender integer, p_most integer)
+-- p_but: queues that RabbitMQ refused to take messages for.
+CREATE OR REPLACE FUNCTION pipeline_admit(p_sender integer, p_most integer, p_but text[] DEFAULT '{}')
 RETURNS TABLE (job_id uuid, queue text, actor text, send bigint, attempt integer, max_attempts integer,
                priority smallint, body jsonb, trace_id text, span_id text, sent_at timestamptz)
 LANGUAGE plpgsql AS $$
@@ -24,7 +25,8 @@ BEGIN
     WITH open AS MATERIALIZED (
         SELECT ph.id, ph.queue, ph.actor, least(pipeline_room(ph), p_most) AS room
         FROM phases ph
-        WHERE EXISTS (SELECT 1 FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL)
+        WHERE ph.queue <> ALL (p_but)
+          AND EXISTS (SELECT 1 FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL)
     ), picked AS MATERIALIZED (
         SELECT w.job_id, w.priority, w.seq, open.queue, open.actor
         FROM open CROSS JOIN LATERAL (

@@ -13,6 +13,7 @@ from psycopg.rows import TupleRow
 from db.engine import connect
 from pipeline.broker.outbound import Outbound, Outgoing
 from pipeline.flow.message import encode
+from pipeline.flow.refusals import Refusals
 from pipeline.flow.waiter import Waiter
 from pipeline.observe import logs
 from pipeline.observe.counters import count
@@ -24,7 +25,7 @@ BATCH = 1000
 SECOND_LOOK = 2.0
 FASTEST_LOOK, SLOWEST_LOOK = 0.1, 0.5
 ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body, trace_id, span_id, sent_at
-    FROM pipeline_admit(%s, %s)"""
+    FROM pipeline_admit(%s, %s, %s)"""
 # A leader that is frozen keeps its lock. Its heartbeat is stale then: end its session, the lock goes with it.
 DEPOSE = """SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
     JOIN workers w ON a.application_name = 'pipeline relay ' || w.no
@@ -50,6 +51,7 @@ class Relay:
         self._second_look = float("inf")
         self._reconnects = 0
         self._pause = FASTEST_LOOK
+        self._refusals = Refusals()
         self._moved = False
         self._waiter = Waiter()
         self._stopping = False
@@ -106,7 +108,7 @@ class Relay:
 
     def _send(self, connection: psycopg.Connection[TupleRow]) -> bool:
         """Admit a batch, publish it, wait once for all confirms. True if there may be more at once."""
-        rows = connection.execute(ADMIT, (self._worker_no, BATCH)).fetchall()
+        rows = connection.execute(ADMIT, (self._worker_no, BATCH, self._refusals.resting())).fetchall()
         if not rows:
             return False
         self._moved = True
@@ -116,7 +118,7 @@ class Relay:
             log.warning("RabbitMQ did not confirm; sending again", messages=len(failed))
             connection.execute("SELECT pipeline_unsend(%s::uuid[], %s::bigint[], 'unconfirmed')",
                                ([str(m.job_id) for m in failed], [m.send for m in failed]))  # fmt: skip
-            sleep(0.2)
+        self._refusals.heard((row[1] for row in rows), (message.queue for message in failed))
         return len(rows) >= BATCH or bool(failed)
 
     def _publish(self, messages: list[Outgoing]) -> list[Outgoing]:
@@ -137,6 +139,7 @@ class Relay:
         """After a reconnect, ask at once what RabbitMQ still has."""
         if self._outbound.reconnects != self._reconnects:
             self._reconnects = self._outbound.reconnects
+            self._refusals.forget()
             if self._check_broker(connection):
                 self._second_look = min(self._second_look, monotonic() + SECOND_LOOK)
 
@@ -154,7 +157,8 @@ class Relay:
     def _rest(self, connection: psycopg.Connection[TupleRow]) -> None:
         row = connection.execute("SELECT seconds, waiting FROM pipeline_next_due()").fetchone()
         seconds, waiting = row if row else (None, False)
-        pauses = [self._backstop, min(self._health_due, self._second_look) - monotonic()]
+        pauses = [self._backstop, min(self._health_due, self._second_look) - monotonic(),
+                  self._refusals.next_try()]  # fmt: skip
         if seconds is not None:
             pauses.append(max(seconds, 0.0) + 0.001)
         pauses.append(self._next_look(waiting))

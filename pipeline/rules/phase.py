@@ -9,6 +9,8 @@ from pipeline.rules.backoff import Backoff
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 BODY_LIMIT = 64 * 1024
+# Half of what RabbitMQ takes (the policy in rabbitmq/definitions.json): a worker's own hand-overs may add to it.
+HIGHEST_QUEUE_LIMIT = 5000
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,11 @@ class PhaseSpec:
             raise ValueError(f"phase {self.name}: a pool has at least one processor; use pool=None for no limit")
         if min(self.queue_limit, self.max_attempts, self.max_crashes) < 1:
             raise ValueError(f"phase {self.name}: queue_limit, max_attempts and max_crashes are at least 1")
+        if self.queue_limit > HIGHEST_QUEUE_LIMIT:
+            raise ValueError(
+                f"phase {self.name}: queue_limit is at most {HIGHEST_QUEUE_LIMIT}, not {self.queue_limit}: what waits "
+                "beyond it waits in PostgreSQL, at no cost"
+            )
         for name in ("time_limit", "stale_after", "memory_limit"):
             value = getattr(self, name)
             if value is not None and not value > 0:
