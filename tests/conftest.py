@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import os
+import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from sqlalchemy import create_engine
 
-from pipeline.services import Servers, private_servers
+from pipeline import services
+from pipeline.services import Servers
+from tests import shared
 from tests.databases import Databases
 from tests.place import Place
 
@@ -24,35 +26,42 @@ settings.load_profile("steady")
 ENVIRONMENT = ("DATABASE_URL", "RABBITMQ_URL", "RABBITMQ_MANAGEMENT_URL")
 
 
-@pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    """One PostgreSQL and one RabbitMQ for the run."""
-    with private_servers(tmp_path_factory.mktemp("servers"), remove=True) as running:
-        yield running
+FOLDER = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The process that was started by a person owns the servers; those that share its tests are told where they are."""
+    if not hasattr(config, "workerinput"):
+        config.stash[FOLDER] = Path(tempfile.mkdtemp(prefix="pipeline-tests-"))
+        # Ended from outside it cleans up, too.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["servers"] = str(node.config.stash[FOLDER])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if FOLDER in config.stash:
+        shared.end(config.stash[FOLDER])
 
 
 @pytest.fixture(scope="session")
-def template(servers: Servers) -> str:
-    """A migrated database to clone for each test: much faster than migrating each."""
-    os.environ.setdefault("TEST_RECORD", os.devnull)
-    for module in ("pipeline.actors", "tests.workflows"):
-        importlib.import_module(module)
-    from db.migrate import migrate
-    from pipeline.flow.register import register
-    from pipeline.flow.workflow import workflows
+def servers_folder(pytestconfig: pytest.Config) -> Path:
+    told: dict[str, str] | None = getattr(pytestconfig, "workerinput", None)
+    return Path(told["servers"]) if told else pytestconfig.stash[FOLDER]
 
-    name = "pipeline_template"
-    servers.postgres.create_database(name)
-    engine = create_engine(servers.postgres.url(name).replace("postgresql://", "postgresql+psycopg://"))
-    migrate(engine)
-    with engine.begin() as connection:
-        register(connection, workflows().values(), 300.0)
-        connection.exec_driver_sql(
-            "CREATE TABLE ledger (id bigserial PRIMARY KEY, job_id uuid NOT NULL, phase text NOT NULL, fence bigint NOT NULL)"
-        )
-        connection.exec_driver_sql("CREATE TABLE rows_to_lock AS SELECT g AS id, 0 AS n FROM generate_series(1, 4) g")
-    engine.dispose()
-    return name
+
+@pytest.fixture(scope="session")
+def servers(servers_folder: Path) -> Servers:
+    """One PostgreSQL and one RabbitMQ for the run; whoever needs them first starts them."""
+    return services.start(servers_folder)
+
+
+@pytest.fixture(scope="session")
+def template(servers: Servers, servers_folder: Path) -> str:
+    return shared.migrated_template(servers, servers_folder)
 
 
 @pytest.fixture(scope="session")

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from pipeline import submit, submit_many
+from pipeline.services import Servers
+from tests import shared
+from tests.databases import Databases
 from tests.place import Place
+
+# One pair of servers for all of them, in one process.
+pytestmark = pytest.mark.xdist_group("servers that die")
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    with shared.servers_of_their_own(tmp_path_factory.mktemp("servers")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def databases(servers: Servers) -> Databases:
+    return Databases(servers, shared.TEMPLATE)
 
 
 def load(place: Place, n: int = 60) -> list:

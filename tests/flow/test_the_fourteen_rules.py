@@ -212,7 +212,8 @@ def test_rule_7_a_message_is_acknowledged_only_after_its_transition(place: Place
     with psycopg.connect(place.database_url) as blocker:
         blocker.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (job,))
         place.until(lambda: place.count(
-            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%%pipeline_complete%%'"),
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            " AND query LIKE '%%pipeline_complete%%'"),
             20, "the completion to wait")  # fmt: skip
         assert place.depth("single.act") == 1
     place.finished(job)

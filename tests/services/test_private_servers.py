@@ -16,6 +16,9 @@ from pipeline import services
 from pipeline.services import Servers, ServiceError
 from pipeline.services.processes import identify
 
+# One pair of servers for all of them, in one process.
+pytestmark = pytest.mark.xdist_group("private servers")
+
 FAMOUS_PORTS = (5432, 5672, 15672, 4369)
 
 

@@ -11,6 +11,7 @@ from actors.match.config import MatchSettings, worker_settings
 from db.engine import engine as open_engine
 from pipeline.sandbox import Sandbox, running_sandbox
 from pipeline.services import Servers
+from tests.databases import Databases
 
 
 @pytest.fixture(scope="session")
@@ -35,12 +36,12 @@ def settings(sandbox: Sandbox) -> MatchSettings:
 
 
 @pytest.fixture(scope="session")
-def match_database(servers: Servers, template: str) -> Iterator[Engine]:
-    servers.postgres.create_database("match_tables", template=template)
-    engine = open_engine(servers.postgres.url("match_tables").replace("postgresql://", "postgresql+psycopg://"))
+def match_database(servers: Servers, databases: Databases) -> Iterator[Engine]:
+    name = databases.new("match")
+    engine = open_engine(servers.postgres.url(name).replace("postgresql://", "postgresql+psycopg://"))
     yield engine
     engine.dispose()
-    servers.postgres.drop_database("match_tables")
+    databases.give_back(name)
 
 
 @pytest.fixture

@@ -21,17 +21,18 @@ from pipeline.flow.job import Job
 from pipeline.rules.errors import Permanent
 from pipeline.rules.outcome import Done
 from pipeline.services import Servers
+from tests.databases import Databases
 
 PHASES = {"website-analysis": website_analysis, "prompt-forming": prompt_forming, "model-analysis": model_analysis}
 
 
 @pytest.fixture(scope="module")
-def database(servers: Servers, template: str) -> Iterator[Engine]:
-    servers.postgres.create_database("website_store", template=template)
-    engine = open_engine(servers.postgres.url("website_store").replace("postgresql://", "postgresql+psycopg://"))
+def database(servers: Servers, databases: Databases) -> Iterator[Engine]:
+    name = databases.new("website")
+    engine = open_engine(servers.postgres.url(name).replace("postgresql://", "postgresql+psycopg://"))
     yield engine
     engine.dispose()
-    servers.postgres.drop_database("website_store")
+    databases.give_back(name)
 
 
 @pytest.fixture
