@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 
 import psutil
@@ -21,32 +21,35 @@ HISTORY = """
     FROM jobs j, generate_series(1, 3) f WHERE j.status = 'succeeded' /* bench */"""
 
 
-def measure(small: int, large: int, window: float, rounds: int) -> dict[str, Any]:
-    """The same window of time with few and with many pending jobs, in turn; then after as many finished ones."""
-    few, many = [], []
+def measure(small: int, large: int, rounds: int) -> dict[str, Any]:
+    """The same number of phases with few and with many pending jobs, in turn; then after as many finished ones.
+
+    Two thirds of what the few jobs need: they must not run out while they are measured.
+    """
+    few, many, phases = [], [], 2 * small
     for _ in range(rounds):
-        few.append(paced(small, window))
-        many.append(paced(large, window))
+        few.append(paced(small, phases))
+        many.append(paced(large, phases))
     return {
         "pending_jobs_per_s": {str(small): round(statistics.median(few)), str(large): round(statistics.median(many))},
         "pending_ratio": round(statistics.median(many) / statistics.median(few), 2),
         "after_finished_jobs_per_s": {
-            str(large): round(statistics.median(after_finished(small, large, window, rounds)))
+            str(large): round(statistics.median(after_finished(small, large, phases, rounds)))
         },
     }
 
 
-def paced(pending: int, window: float) -> float:
+def paced(pending: int, phases: int) -> float:
     """Jobs a second while ``pending`` wait. Measured by finished phases, three of them a job."""
     with lab.database() as db:
         lab.clear(db)
         _submit(pending)
         db.execute("VACUUM ANALYZE jobs")
         db.execute("CHECKPOINT")
-        return _window(db, window)
+        return _pace(db, phases)
 
 
-def after_finished(small: int, finished: int, window: float, rounds: int) -> list[float]:
+def after_finished(small: int, finished: int, phases: int, rounds: int) -> list[float]:
     with lab.database() as db:
         lab.clear(db)
         db.execute(FINISHED, (finished,))
@@ -56,7 +59,7 @@ def after_finished(small: int, finished: int, window: float, rounds: int) -> lis
         found = []
         for _ in range(rounds):
             _submit(small)
-            found.append(_window(db, window))
+            found.append(_pace(db, phases))
         return found
 
 
@@ -86,12 +89,12 @@ def _submit(jobs: int) -> None:
         submit_many(None, "chain", [lab.BODY] * min(10_000, jobs - start))
 
 
-def _window(db: lab.Connection, seconds: float) -> float:
+def _pace(db: lab.Connection, phases: int) -> float:
     before = _phases(db)
     with lab.workers():
         lab.until(lambda: _phases(db) > before + 600)
         first, started = _phases(db), monotonic()
-        sleep(seconds)
+        lab.until(lambda: _phases(db) >= first + phases)
         return (_phases(db) - first) / 3 / (monotonic() - started)
 
 

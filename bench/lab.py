@@ -31,7 +31,8 @@ def laboratory() -> Iterator[Path]:
         os.environ.update(services.environment(servers), PYTHONPATH=str(ROOT), PIPELINE_WORKFLOWS="bench.chain",
                           PIPELINE_LOG_LEVEL="ERROR", DONE_FILE=f"{folder}/done")  # fmt: skip
         with database() as db:
-            db.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+            for extension in ("pg_stat_statements", "pg_walinspect"):
+                db.execute(f"CREATE EXTENSION IF NOT EXISTS {extension}")
             db.execute("CREATE TABLE naive (id int PRIMARY KEY, phase text, status text, locked_at timestamptz)")
             db.execute("CREATE DATABASE peers")
         os.environ["PEER_DATABASE_URL"] = os.environ["DATABASE_URL"].rsplit("/", 1)[0] + "/peers"
@@ -95,10 +96,14 @@ def statements(db: Connection) -> int:
           AND s.query !~* '^(begin|commit|rollback|checkpoint|truncate|create|set)'"""))  # fmt: skip
 
 
-def wal(db: Connection) -> int:
-    """WAL bytes without full-page images, which depend on checkpoints and not on us."""
-    images = "(SELECT wal_fpi * 8192 FROM pg_stat_wal)"
-    return int(one(db, f"SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') - {images} /* bench */"))
+def wal_end(db: Connection) -> str:
+    return str(one(db, "SELECT pg_current_wal_insert_lsn() /* bench */"))
+
+
+def wal_since(db: Connection, start: str) -> int:
+    """Bytes of WAL records, without full-page images, which depend on checkpoints and not on us."""
+    db.execute("SELECT pg_switch_wal() /* bench */")
+    return int(one(db, "SELECT sum(record_size) FROM pg_get_wal_stats(%s, pg_current_wal_lsn()) /* bench */", start))
 
 
 def one(db: Connection, statement: str, *values: Any) -> Any:

@@ -79,7 +79,7 @@ FROM (SELECT w.id, ph.pool, row_number() OVER (PARTITION BY ph.id ORDER BY w.id)
       FROM jobs w JOIN phases ph ON ph.workflow = w.workflow AND ph.phase = w.phase WHERE w.status = 'pending') r
 WHERE j.id = r.id AND r.slot <= least(coalesce(r.pool, 20), 20);
 
--- A thousand of a phase are sent; the others wait at the gate, one of ten for its time.
+-- Those that run are out, and a thousand more of a phase; the others wait at the gate, one of ten for its time.
 INSERT INTO outbox (job_id, phase_id, priority, due_at, sent_at, reason, lane)
 SELECT w.id, w.phase_id, w.priority, CASE WHEN w.n > 1000 THEN w.due END,
        CASE WHEN w.n <= 1000 THEN w.ready_at END, CASE WHEN w.n > 1000 THEN w.reason END, w.lane
@@ -89,7 +89,7 @@ FROM (SELECT j.id, ph.id AS phase_id, j.priority, j.ready_at, j.lane,
              CASE WHEN j.status = 'retryable' THEN 'backoff' WHEN j.n % 10 = 0 THEN 'rate limit' END AS reason,
              CASE WHEN j.status = 'retryable' THEN 1001
                   ELSE row_number() OVER (PARTITION BY ph.id, j.status ORDER BY j.id) END AS n
-      FROM (SELECT *, row_number() OVER (ORDER BY id) AS n FROM jobs WHERE status IN ('pending', 'retryable')) j
+      FROM (SELECT *, row_number() OVER (ORDER BY id) AS n FROM jobs WHERE completed_at IS NULL) j
       JOIN phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase) w ORDER BY w.id;
 
 -- An attempt for each phase that a job passed, and two for one that failed.

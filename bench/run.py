@@ -21,7 +21,7 @@ def main() -> None:
         figures |= _told(latency.measure(pace, folder, seconds=10 if quick else 20, idle_seconds=60))
         figures |= _told(submitting.measure(20_000 if quick else 100_000, 3))
         if not quick:
-            figures |= _told(growth.measure(10_000, 1_000_000, 15, 3))
+            figures |= _told(growth.measure(10_000, 1_000_000, 3))
             figures |= _told(growth.processes(jobs))
             figures |= _told(growth.memory(100_000))
     command = "script/bench" + " --quick" * quick + (f" --rounds {options.rounds}" if options.rounds else "")

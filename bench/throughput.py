@@ -54,11 +54,11 @@ def our_round(jobs: int, processes: int = lab.PROCESSES) -> tuple[float, dict[st
         lab.clear(db)
         submit_many(None, "chain", [lab.BODY] * jobs)
         db.execute("CHECKPOINT")
-        before, wal = lab.statements(db), lab.wal(db)
+        before, wal = lab.statements(db), lab.wal_end(db)
         with lab.workers(processes):
             lab.until(lambda: lab.all_done(db))
             phases = 3 * jobs
-            cost = {"statements": (lab.statements(db) - before) / phases, "wal_bytes": (lab.wal(db) - wal) / phases,
+            cost = {"statements": (lab.statements(db) - before) / phases, "wal_bytes": lab.wal_since(db, wal) / phases,
                     "messages": float(lab.one(db, "SELECT sum(send - 1) FROM jobs /* bench */")) / phases}  # fmt: skip
             span = lab.one(
                 db, "SELECT extract(epoch FROM max(finished_at) - min(started_at)) FROM attempts /* bench */"

@@ -43,10 +43,13 @@ REMEMBER = """
     END $$"""
 PUT_BACK = """
     SET session_replication_role = replica;
-    DO $$ DECLARE t regclass; s regclass; BEGIN
+    DO $$ DECLARE t regclass; s regclass; columns text; BEGIN
         FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
             EXECUTE format('DELETE FROM %s', t);
-            EXECUTE format('INSERT INTO %s OVERRIDING SYSTEM VALUE SELECT * FROM pristine.%I', t, t::text);
+            SELECT string_agg(quote_ident(attname), ', ') INTO columns FROM pg_attribute
+            WHERE attrelid = t AND attnum > 0 AND NOT attisdropped AND attgenerated = '';
+            EXECUTE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM pristine.%I',
+                           t, columns, columns, t::text);
         END LOOP;
         FOR s IN SELECT seqrelid FROM pg_sequence LOOP
             EXECUTE format('ALTER SEQUENCE %s RESTART', s);

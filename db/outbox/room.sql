@@ -1,19 +1,24 @@
 -- How many more messages of a phase may be in the broker: the queue limit, and for a phase with a pool
--- no more than it has free processors, so that no message reaches a worker only to find the pool full.
--- None while the phase is paused.
+-- no more than it has processors, so that no message reaches a worker only to find the pool full.
+-- None while the phase is paused. The rows that are out include those of running jobs, which take no place in the
+-- queue; they are told apart only where it matters.
 CREATE OR REPLACE FUNCTION pipeline_room(p_phase phases) RETURNS integer LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    v_sent integer;
+    v_out integer;
+    v_room integer;
 BEGIN
     IF p_phase.paused_until > now() THEN
         RETURN 0;
     END IF;
-    SELECT count(*) INTO v_sent FROM (
-        SELECT 1 FROM outbox o WHERE o.phase_id = p_phase.id AND o.sent_at IS NOT NULL LIMIT p_phase.queue_limit) s;
-    IF p_phase.pool IS NULL OR p_phase.pool - v_sent <= 0 THEN
-        RETURN least(p_phase.queue_limit, coalesce(p_phase.pool, p_phase.queue_limit)) - v_sent;
+    SELECT count(*) INTO v_out FROM (
+        SELECT 1 FROM outbox o WHERE o.phase_id = p_phase.id AND o.sent_at IS NOT NULL
+        LIMIT greatest(p_phase.queue_limit, p_phase.pool)) s;
+    v_room := p_phase.queue_limit - v_out;
+    IF v_room <= 0 AND v_out < coalesce(p_phase.pool, v_out + 1) THEN
+        SELECT p_phase.queue_limit - count(*) INTO v_room FROM (
+            SELECT 1 FROM outbox o JOIN jobs j ON j.id = o.job_id
+            WHERE o.phase_id = p_phase.id AND o.sent_at IS NOT NULL AND j.status <> 'running'
+            LIMIT p_phase.queue_limit) q;
     END IF;
-    RETURN least(p_phase.queue_limit - v_sent, p_phase.pool - v_sent - (
-        SELECT count(*) FROM jobs j
-        WHERE j.workflow = p_phase.workflow AND j.phase = p_phase.phase AND j.slot IS NOT NULL)::integer);
+    RETURN least(v_room, p_phase.pool - v_out);
 END $$;

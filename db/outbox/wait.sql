@@ -9,7 +9,7 @@ BEGIN
            (SELECT j.lane FROM jobs j WHERE j.id = p_job)
     FROM phases ph WHERE ph.workflow = p_workflow AND ph.phase = p_phase
     ON CONFLICT (job_id) DO UPDATE
-        SET phase_id = excluded.phase_id, due_at = excluded.due_at, reason = excluded.reason,
-            sent_at = NULL, sent_by = NULL, reserved = false;
+        SET phase_id = excluded.phase_id, seq = DEFAULT, due_at = excluded.due_at, reason = excluded.reason,
+            lane = excluded.lane, sent_at = NULL, sent_by = NULL, reserved = false;
     PERFORM pg_notify('pipeline_relay', '');
 END $$;

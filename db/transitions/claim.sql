@@ -27,8 +27,10 @@ BEGIN
               AND j.phase = a.phase AND j.workflow = a.workflow
             RETURNING a.place::integer, j.id, j.fence, j.attempts, j.max_attempts, j.crashes, j.isolated, j.priority,
                       j.body, j.result, j.trace_id, j.span_id
-        ), received AS (
-            DELETE FROM outbox o USING taken t WHERE o.job_id = t.id
+        ), early AS (
+            -- It is out from now on, should the message have been there before the relay.
+            UPDATE outbox o SET sent_at = now(), due_at = NULL, reason = NULL FROM taken t
+            WHERE o.job_id = t.id AND o.sent_at IS NULL
         )
         SELECT t.place, t.fence, t.attempts, t.max_attempts, t.crashes, t.isolated, t.priority, t.body, t.result,
                t.trace_id, t.span_id FROM taken t
@@ -100,8 +102,7 @@ BEGIN
         FROM (SELECT p.phase_id, s.slot
               FROM (SELECT DISTINCT phase_id, workflow, phase, pool FROM numbered WHERE pool IS NOT NULL) p
               CROSS JOIN LATERAL generate_series(1, p.pool) AS s(slot)
-              WHERE NOT EXISTS (SELECT 1 FROM jobs r
-                                WHERE r.workflow = p.workflow AND r.phase = p.phase AND r.slot = s.slot)) f
+              WHERE NOT EXISTS (SELECT 1 FROM jobs r WHERE r.processor = pipeline_processor(p.workflow, p.phase, s.slot))) f
     ), placed AS MATERIALIZED (
         SELECT n.*, free.slot, (n.pool IS NULL OR free.slot IS NOT NULL) AND n.paused IS NOT TRUE AS fits
         FROM numbered n LEFT JOIN free ON free.phase_id = n.phase_id AND free.turn = n.turn
@@ -111,8 +112,9 @@ BEGIN
             updated_at = now(), sent_at = coalesce(p.sent_at, now()), delivery = p.delivery, slot = p.slot,
             isolated = p.isolated
         FROM placed p WHERE j.id = p.id AND p.fits RETURNING j.*
-    ), received AS (
-        DELETE FROM outbox o USING taken t WHERE o.job_id = t.id
+    ), early AS (
+        UPDATE outbox o SET sent_at = now(), due_at = NULL, reason = NULL FROM taken t
+        WHERE o.job_id = t.id AND o.sent_at IS NULL
     ), voided AS (
         UPDATE jobs j SET send = j.send + 1, updated_at = now() FROM placed p WHERE j.id = p.id AND NOT p.fits
     ), waiting AS (

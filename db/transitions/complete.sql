@@ -56,8 +56,8 @@ BEGIN
             -- Only a running job has a holder. With the status in its place, the planner would walk the index of all
             -- running jobs.
             WHERE j.id = a.id AND j.fence = a.fence AND j.locked_by IS NOT NULL
-            RETURNING a.place::integer, j.id, j.send, j.fence AS new_fence, j.priority, a.next_id, a.goes_on, a.queue,
-                      a.actor, a.max_attempts, a.fence, a.attempts, a.ready_at, a.next_retry_at, a.sent_at, a.locked_at,
+            RETURNING a.place::integer, j.id, j.send, j.fence AS new_fence, a.next_id, a.goes_on, a.queue, a.actor,
+                      a.max_attempts, a.fence, a.attempts, a.ready_at, a.next_retry_at, a.sent_at, a.locked_at,
                       a.phase, a.wait_reason, j.body, j.result
         ), history AS (
             INSERT INTO attempts (job_id, fence, attempt, ready_at, due_at, sent_at, started_at, finished_at,
@@ -66,8 +66,11 @@ BEGIN
                    m.phase, 'succeeded', p_worker, m.wait_reason
             FROM moved m
         ), handed AS (
-            INSERT INTO outbox (job_id, phase_id, priority, sent_at, sent_by)
-            SELECT m.id, m.next_id, m.priority, now(), p_worker FROM moved m WHERE m.next_id IS NOT NULL AND NOT m.goes_on
+            UPDATE outbox o SET phase_id = m.next_id, seq = DEFAULT, sent_at = now(), sent_by = p_worker, lane = NULL,
+                                reserved = false
+            FROM moved m WHERE o.job_id = m.id AND m.next_id IS NOT NULL AND NOT m.goes_on
+        ), ended AS (
+            DELETE FROM outbox o USING moved m WHERE o.job_id = m.id AND m.next_id IS NULL
         )
         SELECT m.place,
                CASE WHEN m.next_id IS NULL THEN 'done' WHEN m.goes_on THEN 'went_on' ELSE 'handed_over' END,
@@ -106,7 +109,7 @@ BEGIN
         WHERE a.place <> ALL (p_but)
     ), route AS MATERIALIZED (
         SELECT ask.place, ask.id, ask.fence AS held_fence, ask.result, h.attempts, h.ready_at, h.next_retry_at,
-               h.sent_at AS was_sent, h.locked_at, h.phase, h.wait_reason, h.priority, h.batch_id,
+               h.sent_at AS was_sent, h.locked_at, h.phase, h.wait_reason, h.batch_id,
                CASE WHEN ph.pool IS NOT NULL THEN ph.queue END AS pooled_here,
                CASE WHEN nx.pool IS NOT NULL THEN nx.queue END AS pooled_next,
                nx.id AS next_id, nx.phase AS next_phase, nx.queue AS next_queue,
@@ -146,12 +149,16 @@ BEGIN
                r.phase, 'succeeded', p_worker, r.wait_reason
         FROM moved m JOIN route r ON r.place = m.place
     ), handed AS (
-        INSERT INTO outbox (job_id, phase_id, priority, sent_at, sent_by)
-        SELECT r.id, r.next_id, r.priority, CASE WHEN r.granted OR r.turn <= g.room THEN now() END,
-               CASE WHEN r.granted OR r.turn <= g.room THEN p_worker END
-        FROM moved m JOIN route r ON r.place = m.place LEFT JOIN gate g ON g.id = r.next_id
-        WHERE r.next_id IS NOT NULL ORDER BY r.place
-        RETURNING job_id, sent_at
+        UPDATE outbox o SET phase_id = n.next_id, seq = DEFAULT, lane = NULL, reserved = false,
+                            sent_at = CASE WHEN n.sent THEN now() END, sent_by = CASE WHEN n.sent THEN p_worker END
+        FROM (SELECT r.id, r.next_id, r.granted OR r.turn <= g.room AS sent
+              FROM moved m JOIN route r ON r.place = m.place LEFT JOIN gate g ON g.id = r.next_id
+              WHERE r.next_id IS NOT NULL ORDER BY r.place) n
+        WHERE o.job_id = n.id
+        RETURNING o.job_id, o.sent_at
+    ), ended AS (
+        DELETE FROM outbox o USING moved m JOIN route r ON r.place = m.place
+        WHERE o.job_id = m.id AND r.next_id IS NULL
     ), told AS (
         -- The relay looks again by itself while jobs wait; only the first to wait must wake it.
         SELECT pg_notify('pipeline_relay', '') FROM (

@@ -14,7 +14,7 @@ BEGIN
     DELETE FROM batches b WHERE b.completed_at < now() - p_older
         AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.batch_id = b.id);
     DELETE FROM workers w WHERE w.stopped_at < now() - p_older
-        AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status = 'running' AND j.locked_by = w.id);
+        AND w.id NOT IN (SELECT j.locked_by FROM running_jobs j);
     RETURN coalesce(cardinality(v_ids), 0);
 END $$;
 

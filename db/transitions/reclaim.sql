@@ -13,8 +13,7 @@ BEGIN
     UPDATE workers SET missing_since = NULL WHERE stopped_at IS NULL AND missing_since IS NOT NULL AND pipeline_alive(id);
     FOR v_worker IN SELECT * FROM workers WHERE stopped_at IS NULL AND missing_since <= now() - p_patience ORDER BY no LOOP
         FOR v_row IN SELECT j.id, j.fence, j.workflow || '.' || j.phase AS queue, j.send, j.isolated
-                     FROM jobs j WHERE j.status = 'running' AND j.locked_by = v_worker.id ORDER BY j.id
-                     FOR UPDATE SKIP LOCKED
+                     FROM running_jobs j WHERE j.locked_by = v_worker.id ORDER BY j.id FOR UPDATE SKIP LOCKED
         LOOP
             job_id := v_row.id; queue := v_row.queue; send := v_row.send; worker := v_worker.id;
             verdict := pipeline_crash(v_row.id, v_row.fence, 'crashed',
@@ -25,11 +24,11 @@ BEGIN
         FROM outbox o JOIN jobs j ON j.id = o.job_id
         WHERE o.sent_by = v_worker.no AND o.sent_at >= v_worker.confirmed_at;
         UPDATE workers w SET stopped_at = now() WHERE w.no = v_worker.no
-            AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status = 'running' AND j.locked_by = w.id);
+            AND w.id NOT IN (SELECT j.locked_by FROM running_jobs j);
     END LOOP;
     FOR v_row IN SELECT j.id, j.fence, ph.queue, j.send, j.locked_by, j.heartbeat_at
-                 FROM jobs j JOIN phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase
-                 WHERE j.status = 'running' AND j.heartbeat_at < now() - ph.stale_after ORDER BY j.id
+                 FROM running_jobs j JOIN phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase
+                 WHERE j.heartbeat_at < now() - ph.stale_after ORDER BY j.id
                  FOR UPDATE OF j SKIP LOCKED
     LOOP
         job_id := v_row.id; queue := v_row.queue; send := v_row.send; worker := v_row.locked_by;

@@ -10,11 +10,15 @@ DECLARE
 BEGIN
     FOR v_job IN
         SELECT j.* FROM jobs j LEFT JOIN outbox o ON o.job_id = j.id
-        WHERE j.status IN ('pending', 'retryable') AND o.job_id IS NULL ORDER BY j.id FOR UPDATE OF j
+        WHERE (j.completed_at IS NULL AND o.job_id IS NULL) OR (j.status = 'running' AND o.sent_at IS NULL)
+        ORDER BY j.id FOR UPDATE OF j
     LOOP
-        problem := 'waits without an intent to send'; subject := v_job.id;
+        problem := CASE v_job.status WHEN 'running' THEN 'runs without being marked as sent' ELSE 'waits without an intent to send' END;
+        subject := v_job.id;
         detail := format('%s.%s, %s', v_job.workflow, v_job.phase, v_job.status);
-        IF p_repair THEN
+        IF p_repair AND v_job.status = 'running' THEN
+            PERFORM pipeline_crash(v_job.id, v_job.fence, 'stale', 'it ran without being marked as sent', false);
+        ELSIF p_repair THEN
             UPDATE jobs SET send = send + 1, updated_at = now() WHERE id = v_job.id;
             PERFORM pipeline_wait(v_job.id, v_job.workflow, v_job.phase, v_job.priority, v_job.next_retry_at, 'verified');
         END IF;
@@ -22,13 +26,13 @@ BEGIN
     END LOOP;
     FOR v_row IN
         SELECT o.job_id, j.status FROM outbox o LEFT JOIN jobs j ON j.id = o.job_id
-        WHERE j.id IS NULL OR j.status NOT IN ('pending', 'retryable') ORDER BY o.job_id
+        WHERE j.id IS NULL OR j.completed_at IS NOT NULL ORDER BY o.job_id
     LOOP
         problem := 'intent to send a job that does not wait'; subject := v_row.job_id;
         detail := coalesce(v_row.status, 'there is no such job');
         IF p_repair THEN
             DELETE FROM outbox o WHERE o.job_id = v_row.job_id AND NOT EXISTS (
-                SELECT 1 FROM jobs j WHERE j.id = o.job_id AND j.status IN ('pending', 'retryable'));
+                SELECT 1 FROM jobs j WHERE j.id = o.job_id AND j.completed_at IS NULL);
         END IF;
         RETURN NEXT;
     END LOOP;

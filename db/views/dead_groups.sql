@@ -13,10 +13,10 @@ BEGIN
     phase := coalesce(p_phase, '');
     cause := coalesce(p_cause, '');
     FOR i IN 1 .. p_most LOOP
-        SELECT j.workflow, j.phase, j.cause INTO workflow, phase, cause FROM jobs j
-        WHERE j.status = 'failed'
-          AND (j.workflow, j.phase, j.cause) > (pipeline_dead_groups.workflow, pipeline_dead_groups.phase, pipeline_dead_groups.cause)
-        ORDER BY j.workflow, j.phase, j.cause LIMIT 1;
+        SELECT j.workflow, j.failed_in, j.cause INTO workflow, phase, cause FROM jobs j
+        WHERE j.failed_in IS NOT NULL
+          AND (j.workflow, j.failed_in, j.cause) > (pipeline_dead_groups.workflow, pipeline_dead_groups.phase, pipeline_dead_groups.cause)
+        ORDER BY j.workflow, j.failed_in, j.cause LIMIT 1;
         EXIT WHEN NOT FOUND OR workflow <> p_only;
         SELECT g.jobs, g.first_at, g.last_at, g.over_time, g.samples INTO jobs, first_at, last_at, over_time, samples
         FROM pipeline_dead_group(workflow, phase, cause, p_cap, greatest(least(200, 5000 / p_most), 3)) g;
@@ -28,14 +28,14 @@ CREATE OR REPLACE FUNCTION pipeline_dead_group(p_workflow text, p_phase text, p_
 RETURNS TABLE (jobs integer, first_at timestamptz, last_at timestamptz, over_time jsonb, samples jsonb) LANGUAGE sql STABLE AS $$
     WITH newest AS MATERIALIZED (
         SELECT j.id, j.completed_at, j.error_message, j.body FROM jobs j
-        WHERE j.status = 'failed' AND j.workflow = p_workflow AND j.phase = p_phase AND j.cause = p_cause
+        WHERE j.workflow = p_workflow AND j.failed_in = p_phase AND j.cause = p_cause
         ORDER BY j.id DESC LIMIT p_newest
     )
     SELECT (SELECT count(*)::integer FROM (
-                SELECT 1 FROM jobs j WHERE j.status = 'failed' AND j.workflow = p_workflow AND j.phase = p_phase
+                SELECT 1 FROM jobs j WHERE j.workflow = p_workflow AND j.failed_in = p_phase
                 AND j.cause = p_cause LIMIT p_cap) c),
-           (SELECT j.completed_at FROM jobs j WHERE j.status = 'failed' AND j.workflow = p_workflow AND j.phase = p_phase
-                AND j.cause = p_cause ORDER BY j.workflow, j.phase, j.cause, j.id LIMIT 1),
+           (SELECT j.completed_at FROM jobs j WHERE j.workflow = p_workflow AND j.failed_in = p_phase
+                AND j.cause = p_cause ORDER BY j.workflow, j.failed_in, j.cause, j.id LIMIT 1),
            (SELECT max(n.completed_at) FROM newest n),
            (SELECT jsonb_agg(jsonb_build_object('at', h.at, 'jobs', h.n) ORDER BY h.at) FROM (
                 SELECT date_trunc('hour', n.completed_at) AS at, count(*) AS n FROM newest n

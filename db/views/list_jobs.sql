@@ -18,23 +18,16 @@ BEGIN
         WITH wanted AS MATERIALIZED (
             SELECT ph.id, ph.workflow, ph.phase FROM phases ph
             WHERE (p_workflow IS NULL OR ph.workflow = p_workflow) AND (p_phase IS NULL OR ph.phase = p_phase)
-        ), ended AS (
-            SELECT e.id FROM wanted w CROSS JOIN unnest(ARRAY['succeeded', 'failed', 'cancelled']) AS s(status)
+        ), resting AS (
+            SELECT e.id FROM wanted w CROSS JOIN unnest(ARRAY['succeeded', 'failed', 'cancelled', 'retryable']) AS s(status)
             CROSS JOIN LATERAL (
                 SELECT j.id FROM jobs j
-                WHERE j.workflow = w.workflow AND j.phase = w.phase AND j.status = s.status AND j.id < p_before
-                  AND j.completed_at > '-infinity'
-                ORDER BY j.workflow DESC, j.phase DESC, j.status DESC, j.id DESC LIMIT p_most) e
+                WHERE j.workflow = w.workflow AND j.rest = w.phase || ':' || s.status AND j.id < p_before
+                ORDER BY j.workflow DESC, j.rest DESC, j.id DESC LIMIT p_most) e
             WHERE p_status IS NULL OR s.status = p_status
-        ), backing_off AS (
-            SELECT e.id FROM wanted w CROSS JOIN LATERAL (
-                SELECT j.id FROM jobs j
-                WHERE j.workflow = w.workflow AND j.phase = w.phase AND j.status = 'retryable' AND j.id < p_before
-                ORDER BY j.workflow DESC, j.phase DESC, j.id DESC LIMIT p_most) e
-            WHERE p_status IS NULL OR p_status = 'retryable'
         ), running AS (
-            SELECT j.id FROM jobs j JOIN wanted w ON w.workflow = j.workflow AND w.phase = j.phase
-            WHERE j.status = 'running' AND j.id < p_before AND (p_status IS NULL OR p_status = 'running')
+            SELECT j.id FROM running_jobs j JOIN wanted w ON w.workflow = j.workflow AND w.phase = j.phase
+            WHERE j.id < p_before AND (p_status IS NULL OR p_status = 'running')
         ), waiting AS (
             SELECT o.job_id AS id FROM outbox o JOIN jobs j ON j.id = o.job_id
             WHERE o.job_id < p_before AND o.job_id >= coalesce(pipeline_list_jobs.floor, '00000000-0000-0000-0000-000000000000')
@@ -42,7 +35,7 @@ BEGIN
               AND (p_status IS NULL OR p_status = 'pending')
             ORDER BY o.job_id DESC LIMIT p_most
         )
-        SELECT f.id FROM (SELECT id FROM ended UNION ALL SELECT id FROM backing_off UNION ALL SELECT id FROM running
+        SELECT f.id FROM (SELECT id FROM resting UNION ALL SELECT id FROM running
                           UNION ALL SELECT id FROM waiting) f
         WHERE f.id >= coalesce(pipeline_list_jobs.floor, '00000000-0000-0000-0000-000000000000')
         ORDER BY f.id DESC LIMIT p_most);

@@ -6,4 +6,4 @@ SELECT ph.workflow, ph.phase, ph.phase || '-processor-' || s.slot AS processor,
             ELSE 'busy' END AS state,
        j.id AS job_id, j.locked_by, j.locked_at, j.heartbeat_at
 FROM phases ph CROSS JOIN LATERAL generate_series(1, ph.pool) AS s(slot)
-     LEFT JOIN jobs j ON j.workflow = ph.workflow AND j.phase = ph.phase AND j.slot = s.slot;
+     LEFT JOIN jobs j ON j.processor = pipeline_processor(ph.workflow, ph.phase, s.slot);

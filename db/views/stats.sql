@@ -10,11 +10,15 @@ LANGUAGE sql STABLE AS $$
             SELECT o.phase_id, coalesce(o.reason, 'scheduled') AS reason FROM outbox o
             WHERE o.due_at IS NOT NULL ORDER BY o.due_at LIMIT p_cap) t
         GROUP BY t.phase_id, t.reason
-    ), running AS MATERIALIZED (
-        SELECT j.workflow, j.phase, count(*)::integer AS n, count(j.slot)::integer AS busy,
-               (count(*) FILTER (WHERE j.slot IS NOT NULL AND j.heartbeat_at < now() - ph.stale_after))::integer AS error
-        FROM jobs j JOIN phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase
-        WHERE j.status = 'running' GROUP BY j.workflow, j.phase
+    ), sent AS MATERIALIZED (
+        SELECT o.sent_at, j.workflow, j.phase, j.status, j.slot, j.heartbeat_at
+        FROM outbox o JOIN jobs j ON j.id = o.job_id WHERE o.sent_at IS NOT NULL
+    ), out AS MATERIALIZED (
+        SELECT s.workflow, s.phase, (count(*) FILTER (WHERE s.status <> 'running'))::integer AS queued,
+               min(s.sent_at) FILTER (WHERE s.status <> 'running') AS oldest,
+               (count(*) FILTER (WHERE s.status = 'running'))::integer AS running, count(s.slot)::integer AS busy,
+               (count(*) FILTER (WHERE s.slot IS NOT NULL AND s.heartbeat_at < now() - ph.stale_after))::integer AS error
+        FROM sent s JOIN phases ph ON ph.workflow = s.workflow AND ph.phase = s.phase GROUP BY s.workflow, s.phase
     )
     SELECT ph.queue, ph.workflow, ph.phase,
            coalesce((SELECT jsonb_object_agg(w.reason, w.n) FROM (
@@ -25,24 +29,21 @@ LANGUAGE sql STABLE AS $$
                        WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL LIMIT p_cap) g
                    GROUP BY g.reason) u
                GROUP BY u.reason) w), '{}'),
-           q.n,
-           coalesce(r.n, 0),
-           (SELECT count(*)::integer FROM (SELECT 1 FROM jobs j WHERE j.workflow = ph.workflow AND j.phase = ph.phase
-                AND j.status = 'retryable' LIMIT p_cap) b),
-           (SELECT count(*)::integer FROM (SELECT 1 FROM jobs j WHERE j.workflow = ph.workflow AND j.phase = ph.phase
-                AND j.status = 'failed' LIMIT p_cap) f),
-           ph.pool, coalesce(r.busy, 0), coalesce(r.error, 0),
+           coalesce(out.queued, 0),
+           coalesce(out.running, 0),
+           (SELECT count(*)::integer FROM (SELECT 1 FROM jobs j WHERE j.workflow = ph.workflow
+                AND j.rest = ph.phase || ':retryable' LIMIT p_cap) b),
+           (SELECT count(*)::integer FROM (SELECT 1 FROM jobs j WHERE j.workflow = ph.workflow
+                AND j.rest = ph.phase || ':failed' LIMIT p_cap) f),
+           ph.pool, coalesce(out.busy, 0), coalesce(out.error, 0),
            CASE WHEN ph.paused_until > now() THEN ph.paused_until END,
            extract(epoch FROM now() - least(
                (SELECT min(j.ready_at) FROM generate_series(0, 9) AS p(priority) CROSS JOIN LATERAL (
                     SELECT o.job_id FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL
                     AND o.priority = p.priority ORDER BY o.priority DESC, o.seq LIMIT 1) first
                 JOIN jobs j ON j.id = first.job_id),
-               q.oldest))::double precision
-    FROM phases ph CROSS JOIN LATERAL (
-        SELECT count(*)::integer AS n, min(s.sent_at) AS oldest FROM (
-            SELECT o.sent_at FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NOT NULL LIMIT p_cap) s) q
-    LEFT JOIN running r ON r.workflow = ph.workflow AND r.phase = ph.phase
+               out.oldest))::double precision
+    FROM phases ph LEFT JOIN out ON out.workflow = ph.workflow AND out.phase = ph.phase
     ORDER BY ph.workflow, ph.position
 $$;
 

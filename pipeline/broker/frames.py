@@ -29,10 +29,8 @@ def message(channel: int, queue: str, body: bytes, priority: int, message_id: st
     """A persistent, mandatory message for the queue. Its body must fit into one frame."""
     ident = message_id.encode()
     properties = b"%b%c%c%c%b" % (_JSON, _PERSISTENT, priority, len(ident), ident)
-    return b"".join((
-        _publish(channel, queue), _HEAD.pack(HEADER, channel, 14 + len(properties), 60, 0, len(body), _FLAGS), properties, END,
-        _FRAME.pack(BODY, channel, len(body)), body, END,
-    ))  # fmt: skip
+    head = _HEAD.pack(HEADER, channel, 14 + len(properties), 60, 0, len(body), _FLAGS)
+    return b"".join((_publish(channel, queue), head, properties, END, _FRAME.pack(BODY, channel, len(body)), body, END))
 
 
 @lru_cache(maxsize=1024)

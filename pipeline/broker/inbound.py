@@ -111,20 +111,28 @@ class Inbound(Side):
             return
         prefetch, _ = self._consumers[queue]
         channel.basic_qos(prefetch_count=prefetch)
-        tag = self._tags[queue] = channel.basic_consume(
-            queue,
-            lambda _, method, properties, body: self._deliver(
-                queue, channel, method.delivery_tag, dict(properties.headers or {}), body
-            ),
-        )
+
+        def deliver(tag: int, body: bytes, headers: dict[str, Any] | None = None) -> None:
+            self._deliver(queue, channel, tag, headers or {}, body)
+
+        def from_pika(_: Channel, method: Any, properties: Any, body: bytes) -> None:
+            deliver(method.delivery_tag, body, properties.headers)
+
+        name = self._tags[queue] = channel.basic_consume(queue, from_pika)
         if self._connection is not None:
-            self._connection.consumers[tag.encode()] = lambda number, body: self._deliver(queue, channel, number, {}, body)
+            self._connection.consumers[name.encode()] = deliver
+
+    def _stop(self, queue: str) -> str:
+        name = self._tags.pop(queue)
+        if self._connection is not None:
+            self._connection.consumers.pop(name.encode(), None)
+        return name
 
     def _cancelled(self, frame: Any) -> None:
         """RabbitMQ ended the consumer: somebody deleted its queue. Nobody else would tell us that we are deaf."""
         for queue in [queue for queue, tag in self._tags.items() if tag == frame.method.consumer_tag]:
             log.warning("RabbitMQ no longer has queue %s; it is declared again", queue)
-            del self._tags[queue]
+            self._stop(queue)
             self._link.later(LISTEN_AGAIN, partial(self._add, queue, *self._consumers[queue]))
 
     def _deliver(self, queue: str, channel: Channel, tag: int, headers: dict[str, Any], body: bytes) -> None:
@@ -186,10 +194,7 @@ class Inbound(Side):
         if self.channel is None or not self.channel.is_open:
             return
         for queue in [queue for queue in self._tags if queue != SWEEPS]:
-            tag = self._tags.pop(queue)
-            self.channel.basic_cancel(tag)
-            if self._connection is not None:
-                self._connection.consumers.pop(tag.encode(), None)
+            self.channel.basic_cancel(self._stop(queue))
         with self._lock:
             returned, self._unstarted = self._unstarted, set()
             for delivery in returned:

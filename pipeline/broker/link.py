@@ -74,6 +74,8 @@ class SwiftConnection(SelectConnection):
     ``consumers`` take plain deliveries: no headers, one frame; pika reads all others.
     """
 
+    _frame_buffer: bytes
+
     def __init__(self, *args: Any, **keywords: Any) -> None:
         self.consumers: dict[bytes, Callable[[int, bytes], None]] = {}
         self._held: list[bytes] | None = None
@@ -103,7 +105,7 @@ class SwiftConnection(SelectConnection):
             else:
                 self._frame_buffer = data[start:end]
                 start = end
-                super()._on_data_available(b"")
+                super()._on_data_available(b"")  # type: ignore[misc]
         self._frame_buffer = data[start:]
 
     def _adapter_emit_data(self, data: bytes) -> None:

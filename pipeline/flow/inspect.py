@@ -37,11 +37,12 @@ PARTS = 1000
 WORKERS = text("""SELECT w.id, w.host, w.pid, w.threads, w.queues, w.started_at, w.heartbeat_at, w.counters,
     extract(epoch FROM now() - w.heartbeat_at) AS age,
     pipeline_worker_state(w) AS state, w.deaf,
-    (SELECT count(*) FROM jobs j WHERE j.status = 'running' AND j.locked_by = w.id) AS running
-    FROM workers w WHERE w.stopped_at IS NULL OR w.stopped_at > now() - interval '1 hour'
+    coalesce(r.n, 0) AS running
+    FROM workers w LEFT JOIN (SELECT j.locked_by, count(*) AS n FROM running_jobs j GROUP BY 1) r ON r.locked_by = w.id
+    WHERE w.stopped_at IS NULL OR w.stopped_at > now() - interval '1 hour'
     ORDER BY w.no DESC LIMIT 200""")
 FAILED = text("""SELECT id, workflow, phase, attempts, crashes, error_message, completed_at FROM jobs
-    WHERE status = 'failed' AND workflow = coalesce(:workflow, workflow) ORDER BY id DESC LIMIT :limit""")
+    WHERE failed_in IS NOT NULL AND workflow = coalesce(:workflow, workflow) ORDER BY id DESC LIMIT :limit""")
 
 
 def describe(job_id: UUID) -> dict[str, Any]:

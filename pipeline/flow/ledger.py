@@ -17,10 +17,7 @@ log = logs.get("pipeline.ledger")
 # RabbitMQ's statistics lag behind by up to five seconds, so that younger rows are not judged.
 SETTLED = 5
 DOUBT = 60
-EXPECTED = """
-    SELECT ph.queue, count(o.job_id) AS sent, now() AS moment, pipeline_in_hand(ph) AS in_hand
-    FROM phases ph JOIN outbox o ON o.phase_id = ph.id AND o.sent_at < now() - %s * interval '1 second'
-    GROUP BY ph.id"""
+EXPECTED = "SELECT queue, queued, now(), running FROM pipeline_out(%s) WHERE queued > 0"
 RESEND = """
     SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'lost_in_broker')
     FROM outbox o JOIN jobs j ON j.id = o.job_id JOIN phases ph ON ph.id = o.phase_id

@@ -19,15 +19,13 @@ log = logs.get("pipeline.verify")
 # A message is on its way for a moment, so that a queue is judged by two looks.
 BETWEEN_LOOKS = 1.5
 UNREPAIRED = "is in a phase that nobody declares"
-BOOKS = """
-    SELECT ph.queue, count(o.job_id)::int AS sent, max(o.sent_at) AS newest, pipeline_in_hand(ph) AS in_hand
-    FROM phases ph JOIN outbox o ON o.phase_id = ph.id AND o.sent_at IS NOT NULL GROUP BY ph.id"""
+BOOKS = "SELECT queue, queued, newest, running FROM pipeline_out(0) WHERE queued > 0"
 RESEND = """
     SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'verified')
     FROM outbox o JOIN jobs j ON j.id = o.job_id JOIN phases ph ON ph.id = o.phase_id
     WHERE ph.queue = %s AND o.sent_at <= %s"""
-DEAD = """SELECT j.id, j.locked_by FROM jobs j JOIN workers w ON w.id = j.locked_by
-    WHERE j.status = 'running' AND NOT pipeline_alive(w.id) ORDER BY j.id"""
+DEAD = """SELECT j.id, j.locked_by FROM running_jobs j JOIN workers w ON w.id = j.locked_by
+    WHERE NOT pipeline_alive(w.id) ORDER BY j.id"""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from tests.db.steps import Db
 
 
 def test_a_claim_takes_the_job_under_a_new_fence(database: Db) -> None:
-    """It runs, its outbox row is gone, and the answer holds all that the phase needs."""
+    """It runs, its outbox row stays marked as sent, and the answer holds all that the phase needs."""
     job_id = steps.submit(database, body={"url": "x"})
     steps.admit(database)
     answer = steps.claim(database, job_id)
@@ -20,7 +20,8 @@ def test_a_claim_takes_the_job_under_a_new_fence(database: Db) -> None:
     assert (answer["verdict"], answer["fence"], answer["body"], answer["attempts"]) == ("claimed", 1, {"url": "x"}, 0)
     assert (row["status"], row["locked_by"], row["fence"], row["send"]) == ("running", "w1", 1, 1)
     assert row["locked_at"] == row["heartbeat_at"] is not None
-    assert steps.waiting(database, job_id) is None
+    waits = steps.waiting(database, job_id)
+    assert waits is not None and waits["sent_at"] is not None
 
 
 def test_a_claim_repeated_by_its_delivery_gets_the_same_answer(database: Db) -> None:

@@ -28,12 +28,25 @@ def test_an_empty_queue_has_room_for_its_limit_or_its_pool(database: Db) -> None
 
 
 def test_sent_messages_and_running_jobs_take_room(database: Db) -> None:
-    """Without a pool only the messages count."""
+    """Both are out; nobody looks closer while there is room for more."""
     for workflow in ("pooled", "small"):
         steps.held(database, workflow)
         steps.submit(database, workflow)
     steps.admit(database)
-    assert (room(database, "pooled.narrow"), room(database, "small.queue")) == (1, 4)
+    assert (room(database, "pooled.narrow"), room(database, "small.queue")) == (1, 3)
+
+
+def test_running_jobs_do_not_fill_a_queue(database: Db) -> None:
+    """However many run: the limit is on those that wait there. A pool is full with those that run."""
+    for _ in range(5):
+        steps.held(database, "small")
+    assert room(database, "small.queue") == 5
+    steps.submit(database, "small")
+    steps.admit(database)
+    assert room(database, "small.queue") == 4
+    for _ in range(3):
+        steps.held(database, "pooled")
+    assert room(database, "pooled.narrow") == 0
 
 
 @pytest.mark.parametrize("sent", [2, 3, 5, 7])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 BROKEN = {
-    "exactly the waiting jobs have one outbox row":
+    "exactly the jobs that have not ended have one outbox row, marked as sent while they run":
         """SELECT coalesce(j.id, o.job_id) FROM jobs j FULL JOIN outbox o ON o.job_id = j.id
-           WHERE (j.status IN ('pending', 'retryable')) IS DISTINCT FROM (o.job_id IS NOT NULL)""",
+           WHERE (j.id IS NOT NULL AND j.completed_at IS NULL) IS DISTINCT FROM (o.job_id IS NOT NULL)
+              OR (j.status = 'running' AND o.sent_at IS NULL)""",
+    "running jobs are found by their outbox rows":
+        "SELECT id FROM jobs WHERE status = 'running' EXCEPT SELECT id FROM running_jobs",
     "every fence has one row of history once its attempt has ended":
         """SELECT j.id FROM jobs j LEFT JOIN attempts a ON a.job_id = j.id GROUP BY j.id
            HAVING count(DISTINCT a.fence) <> j.fence - (j.status = 'running')::int OR max(a.fence) > j.fence""",

@@ -34,7 +34,7 @@ class Group(NamedTuple):
         return cls(*found)
 
 
-OF_GROUP = "status = 'failed' AND workflow = :workflow AND phase = :phase AND cause = :cause"
+OF_GROUP = "workflow = :workflow AND failed_in = :phase AND cause = :cause"
 GROUPS = text("SELECT * FROM pipeline_dead_groups(:only, :workflow, :phase, :cause, :limit, :cap)")
 JOBS = text(f"SELECT {ROW} FROM jobs WHERE {OF_GROUP} AND id < :before ORDER BY id DESC LIMIT :limit")  # noqa: S608
 OLDEST = text(f"SELECT id FROM jobs WHERE {OF_GROUP} ORDER BY id LIMIT :limit")  # noqa: S608
