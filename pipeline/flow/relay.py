@@ -26,10 +26,11 @@ SECOND_LOOK = 2.0
 FASTEST_LOOK, SLOWEST_LOOK = 0.1, 0.5
 ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body, trace_id, span_id, sent_at
     FROM pipeline_admit(%s, %s, %s)"""
-# A leader that is frozen keeps its lock. Its heartbeat is stale then: end its session, the lock goes with it.
+# A leader that is frozen keeps its lock. Its heartbeat is stale then: end its session, the lock goes with it. Locks
+# and sessions are the server's: another database's leader may have the same number.
 DEPOSE = """SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
     JOIN workers w ON a.application_name = 'pipeline relay ' || w.no
-    WHERE l.locktype = 'advisory' AND l.classid = %s AND l.objsubid = 2 AND l.granted
+    WHERE a.datname = current_database() AND l.locktype = 'advisory' AND l.classid = %s AND l.objsubid = 2 AND l.granted
       AND w.heartbeat_at < now() - interval '60 seconds'"""
 
 

@@ -45,7 +45,8 @@ def test_a_frozen_workers_late_completion_changes_nothing(place: Place) -> None:
     # minute old. The test does not wait for that.
     place.worker(threads=1, JOB_LOCK_TIMEOUT_SECONDS="2")
     place.db.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'pipeline relay%'"
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND application_name LIKE 'pipeline relay%'"
     )
     [row] = place.finished(job, timeout=40)
     before = place.attempts(job)
@@ -90,7 +91,8 @@ def test_a_thousand_jobs_survive_twenty_kills_of_workers(place: Place) -> None:
             if kills < 22:
                 leader = place.row("""SELECT w.pid FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
                     JOIN workers w ON a.application_name = 'pipeline relay ' || w.no
-                    WHERE l.classid = 7302 AND l.granted AND l.locktype = 'advisory'""")
+                    WHERE a.datname = current_database() AND l.classid = 7302 AND l.granted
+                      AND l.locktype = 'advisory'""")
                 victim = leader["pid"] if leader and kills % 5 == 4 else chance.choice(place.pids())
                 leaders += bool(leader and victim == leader["pid"])
                 os.kill(victim, signal.SIGKILL)

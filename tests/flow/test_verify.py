@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import psycopg
+import pytest
+
 from pipeline import settings, submit_many
 from pipeline.flow.submit import open_batch, seal_batch
 from pipeline.flow.verify import Finding, verify
@@ -89,14 +92,26 @@ def test_rows_edited_by_hand_are_made_whole(place: Place) -> None:
     finished = submit_many(None, "single", [{}])[0]
     place.db.execute("UPDATE jobs SET status = 'succeeded', completed_at = now() WHERE id = %s", (finished,))
     check(place, "intent to send a job that does not wait")
-    place.db.execute("UPDATE jobs SET status = 'running', locked_by = 'me', locked_at = now(), heartbeat_at = now()"
-                     " WHERE id = %s", (lost,))  # fmt: skip
-    check(place, "runs without being marked as sent")
-    place.db.execute("SELECT * FROM pipeline_admit(1, 10)")
+    place.db.execute("UPDATE outbox SET sent_at = now() WHERE job_id = %s", (lost,))
     place.db.execute("UPDATE jobs SET status = 'running', locked_by = 'me', locked_at = now(), heartbeat_at = now()"
                      " WHERE id = %s", (lost,))  # fmt: skip
     check(place, "runs under a worker that never was")
     assert verify(settings.get(), repair=True) == []
+
+
+@pytest.mark.parametrize("by_hand", ["DELETE FROM outbox", "UPDATE outbox SET sent_at = NULL"])
+def test_a_running_job_that_nobody_would_find_waits_again(place: Place, by_hand: str) -> None:
+    """Running jobs are looked for among those whose messages are out."""
+    [job] = submit_many(None, "single", [{}])
+    with psycopg.connect(place.database_url, autocommit=True) as holder:
+        no = holder.execute("INSERT INTO workers (id, host, pid, threads, queues) VALUES ('lives', 'h', 1, 1, '{}')"
+                            " RETURNING no").fetchone()  # fmt: skip
+        holder.execute("SELECT pg_advisory_lock(7300, %s)", no)
+        place.db.execute("SELECT * FROM pipeline_admit(1, 10)")
+        place.db.execute("SELECT * FROM pipeline_claim('lives', %s, '{single.act}', '{1}', '{1}', '{NULL}')", ([job],))
+        place.db.execute(by_hand)
+        check(place, "runs without being marked as sent")
+    assert (place.job(job)["status"], place.job(job)["crashes"]) == ("pending", 0)
 
 
 def test_a_batch_that_counts_wrong_counts_right_again(place: Place) -> None:
