@@ -24,9 +24,7 @@ BEGIN
     RETURN QUERY
     WITH open AS MATERIALIZED (
         SELECT ph.id, ph.queue, ph.actor, least(pipeline_room(ph), p_most) AS room
-        FROM phases ph
-        WHERE ph.queue <> ALL (p_but)
-          AND EXISTS (SELECT 1 FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL)
+        FROM phases ph WHERE ph.queue <> ALL (p_but) AND pipeline_anybody_waits(ph.id)
     ), picked AS MATERIALIZED (
         SELECT w.job_id, w.priority, w.seq, open.queue, open.actor
         FROM open CROSS JOIN LATERAL (
@@ -35,10 +33,10 @@ BEGIN
             ORDER BY o.priority DESC, o.seq LIMIT greatest(open.room, 0) FOR UPDATE SKIP LOCKED) w
     ), marked AS (
         UPDATE outbox o SET sent_at = now(), sent_by = p_sender, reason = NULL
-        FROM picked p WHERE o.job_id = p.job_id RETURNING o.job_id
+        FROM picked p WHERE o.job_id = p.job_id RETURNING p.job_id, p.priority, p.seq, p.queue, p.actor
     )
-    SELECT j.id, p.queue, p.actor, j.send, j.attempts + 1, j.max_attempts, j.priority, j.body,
+    SELECT j.id, m.queue, m.actor, j.send, j.attempts + 1, j.max_attempts, j.priority, j.body,
            j.trace_id, j.span_id, now()
-    FROM picked p JOIN marked m ON m.job_id = p.job_id JOIN jobs j ON j.id = p.job_id
-    ORDER BY p.priority DESC, p.seq;
+    FROM marked m JOIN jobs j ON j.id = m.job_id
+    ORDER BY m.priority DESC, m.seq;
 END $$;

@@ -2,11 +2,11 @@
 -- processor of a pool are announced by whoever leaves one).
 -- Null: nothing waits for a time.
 CREATE OR REPLACE FUNCTION pipeline_next_due(OUT seconds double precision, OUT waiting boolean)
-LANGUAGE sql STABLE AS $$
-    SELECT extract(epoch FROM least((SELECT min(due_at) FROM outbox WHERE due_at IS NOT NULL), (
-               SELECT min(paused_until) FROM phases ph WHERE paused_until > now() AND EXISTS (
-                   SELECT 1 FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL)))
-               - now())::double precision,
-           EXISTS (SELECT 1 FROM phases ph WHERE ph.pool IS NULL AND (ph.paused_until IS NULL OR ph.paused_until <= now()) AND EXISTS (
-               SELECT 1 FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL))
-$$;
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    SELECT extract(epoch FROM least((SELECT min(due_at) FROM outbox WHERE due_at IS NOT NULL), p.ends) - now()), p.waiting
+    INTO seconds, waiting
+    FROM (SELECT min(ph.paused_until) FILTER (WHERE ph.paused_until > now()) AS ends,
+                 coalesce(bool_or(ph.pool IS NULL AND (ph.paused_until > now()) IS NOT TRUE), false) AS waiting
+          FROM phases ph WHERE pipeline_anybody_waits(ph.id)) p;
+END $$;

@@ -5,9 +5,7 @@ DECLARE
     v_phase phases;
 BEGIN
     FOR v_phase IN SELECT * FROM phases ph WHERE ph.queue = ANY (p_queues) AND ph.pool IS NOT NULL LOOP
-        IF EXISTS (SELECT 1 FROM outbox o WHERE o.phase_id = v_phase.id AND o.sent_at IS NULL AND o.due_at IS NULL)
-           AND pipeline_room(v_phase) > 0
-        THEN
+        IF pipeline_anybody_waits(v_phase.id) AND pipeline_room(v_phase) > 0 THEN
             PERFORM pg_notify('pipeline_relay', '');
             RETURN;
         END IF;

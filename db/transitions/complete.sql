@@ -47,8 +47,7 @@ BEGIN
                        LEFT JOIN phases nx ON nx.id = ph.next_id
                        CROSS JOIN LATERAL (SELECT CASE WHEN nx.queue = a.onward THEN
                            NOT nx.isolated AND nx.max_attempts > 1 AND nx.max_crashes > 1
-                           AND (nx.paused_until > now()) IS NOT TRUE AND NOT EXISTS (
-                               SELECT 1 FROM outbox o WHERE o.phase_id = nx.id AND o.sent_at IS NULL AND o.due_at IS NULL)
+                           AND (nx.paused_until > now()) IS NOT TRUE AND NOT pipeline_anybody_waits(nx.id)
                            ELSE false END AS goes_on) o
                   WHERE ph.pool IS NULL AND h.batch_id IS NULL
                     AND (nx.id IS NULL OR ((a.granted OR o.goes_on) AND nx.pool IS NULL AND nx.throttle_count IS NULL))
@@ -122,8 +121,7 @@ BEGIN
         WHERE h.fence = ask.fence AND h.locked_by IS NOT NULL
     ), gate AS MATERIALIZED (
         SELECT n.id, n.behind, CASE WHEN n.behind OR n.throttle_count IS NOT NULL THEN 0 ELSE pipeline_room(n.nx) END AS room
-        FROM (SELECT nx, nx.id, nx.throttle_count, EXISTS (
-                  SELECT 1 FROM outbox o WHERE o.phase_id = nx.id AND o.sent_at IS NULL AND o.due_at IS NULL) AS behind
+        FROM (SELECT nx, nx.id, nx.throttle_count, pipeline_anybody_waits(nx.id) AS behind
               FROM phases nx WHERE nx.id IN (SELECT next_id FROM route WHERE granted IS NOT TRUE) OFFSET 0) n
     ), moved AS (
         UPDATE jobs j

@@ -1,4 +1,6 @@
-"""The AMQP frames that there are thousands of a second: a message out, a message in. Everything else is pika's.
+"""The AMQP frames that there are thousands of a second: a message out, a message in, its acknowledgement.
+
+Everything else is pika's.
 
 pika makes several objects of each frame and moves the rest of its buffer after every one of them.
 """
@@ -11,12 +13,15 @@ from typing import NamedTuple
 
 METHOD, HEADER, BODY, END = 1, 2, 3, b"\xce"
 OVERHEAD = 8
+# RabbitMQ's frames hold 128 KiB unless told otherwise, and no client may ask for less than 4 KiB.
+ONE_FRAME = 4000
 _FRAME = Struct(">BHL")
 _HEAD = Struct(">BHLHHQH")
 _SIZE_AND_FLAGS = Struct(">QH")
 _TAG = Struct(">Q")
 _PUBLISH = b"\x00\x3c\x00\x28\x00\x00\x00"  # class 60, method 40, reserved, the default exchange
 _DELIVER = b"\x00\x3c\x00\x3c"
+_ACK = Struct(">BHLHHQBc")
 _MANDATORY = b"\x01"
 _JSON = b"\x10application/json"
 # content_type, delivery_mode, priority, message_id
@@ -40,6 +45,11 @@ def _publish(channel: int, queue: str) -> bytes:
     return _FRAME.pack(METHOD, channel, len(payload)) + payload + END
 
 
+def ack(channel: int, tag: int) -> bytes:
+    """This one message is done with."""
+    return _ACK.pack(METHOD, channel, 13, 60, 80, tag, 0, END)
+
+
 class Plain(NamedTuple):
     """A delivery without headers, in one piece; ``end`` is where the next frame begins."""
 
@@ -47,6 +57,10 @@ class Plain(NamedTuple):
     tag: int
     body: bytes
     end: int
+
+
+# A delivery of which the rest is still on its way.
+UNFINISHED = Plain(b"", 0, b"", 0)
 
 
 def next_frame(data: bytes, start: int) -> int:
@@ -58,15 +72,19 @@ def next_frame(data: bytes, start: int) -> int:
 
 
 def plain_delivery(data: bytes, start: int, end: int) -> Plain | None:
-    """The delivery whose first frame lies there, or None if it is something else, incomplete, or for pika to read."""
+    """The delivery whose first frame lies there, UNFINISHED, or None if it is something else, or for pika to read."""
     if data[start] != METHOD or data[start + 7 : start + 11] != _DELIVER:
         return None
     header_end = next_frame(data, end)
-    body_end = next_frame(data, header_end) if header_end else 0
-    if not body_end:
-        return None
+    if not header_end:
+        return UNFINISHED
     size, flags = _SIZE_AND_FLAGS.unpack_from(data, end + 11)
-    if flags & _HAS_HEADERS or size != body_end - header_end - OVERHEAD or data[header_end] != BODY:
+    if data[end] != HEADER or flags & _HAS_HEADERS or not 0 < size <= ONE_FRAME:
+        return None
+    body_end = next_frame(data, header_end)
+    if not body_end:
+        return UNFINISHED
+    if size != body_end - header_end - OVERHEAD or data[header_end] != BODY:
         return None
     after = start + 12 + data[start + 11]
     (tag,) = _TAG.unpack_from(data, after)

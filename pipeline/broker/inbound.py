@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dramatiq import Message
 from dramatiq.errors import DecodeError
 
+from pipeline.broker import frames
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.link import Link, Side
 from pipeline.broker.topology import SWEEPS, QueueType, declare
@@ -50,11 +51,11 @@ class Inbound(Side):
         """Acknowledge what its own channel can still acknowledge; the rest will be delivered again."""
         batch = list(deliveries)
         if batch:
-            self._link.call(lambda: self._answer(batch, dead=False))
+            self._link.call(lambda: self._acknowledge(batch))
 
     def reject(self, delivery: Delivery) -> None:
         """Send the message to its dead-letter queue."""
-        self._link.call(lambda: self._answer([delivery], dead=True))
+        self._link.call(lambda: self._reject(delivery))
 
     def give_back(self, delivery: Delivery) -> None:
         """Put the message back into its queue: nothing is known to have happened to its job."""
@@ -172,16 +173,18 @@ class Inbound(Side):
             return None
         return message if message.queue_name == queue else message.copy(queue_name=queue)
 
-    def _answer(self, deliveries: list[Delivery], *, dead: bool) -> None:
-        with self.together():
-            for delivery in deliveries:
-                channel = delivery.channel
-                if delivery.returned or channel is not self.channel or not channel.is_open:
-                    continue
-                if dead:
-                    channel.basic_nack(delivery.tag, requeue=False)
-                else:
-                    channel.basic_ack(delivery.tag)
+    def _acknowledge(self, deliveries: list[Delivery]) -> None:
+        channel, connection = self.channel, self._connection
+        if channel is None or connection is None or not channel.is_open:
+            return
+        number = channel.channel_number
+        acks = [frames.ack(number, d.tag) for d in deliveries if d.channel is channel and not d.returned]
+        if acks:
+            connection.emit(b"".join(acks))
+
+    def _reject(self, delivery: Delivery) -> None:
+        if delivery.live and delivery.channel is self.channel:
+            delivery.channel.basic_nack(delivery.tag, requeue=False)
 
     def _requeue(self, deliveries: Iterable[Delivery]) -> None:
         with self.together():
@@ -210,8 +213,8 @@ class Inbound(Side):
 
 def _wrong(message: Message[Any]) -> str | None:
     """What Dramatiq takes as given and would stumble over; a message with an ``eta`` it would keep in memory."""
-    if not all(isinstance(word, str) for word in (message.queue_name, message.actor_name, message.message_id)):
+    if not type(message.queue_name) is type(message.actor_name) is type(message.message_id) is str:
         return "its names are no text"
-    if not isinstance(message.options, dict) or not isinstance(message.kwargs, dict):
+    if type(message.options) is not dict or type(message.kwargs) is not dict:
         return "its options or keywords are no object"
     return "it asks to be delayed, and nothing waits here" if "eta" in message.options else None

@@ -97,6 +97,8 @@ class SwiftConnection(SelectConnection):
         data, start = self._frame_buffer + data_in, 0
         while end := frames.next_frame(data, start):
             plain = frames.plain_delivery(data, start, end)
+            if plain is frames.UNFINISHED:
+                break
             consumer = self.consumers.get(plain.consumer) if plain else None
             if plain and consumer:
                 self.bytes_received += plain.end - start
@@ -107,6 +109,10 @@ class SwiftConnection(SelectConnection):
                 start = end
                 super()._on_data_available(b"")  # type: ignore[misc]
         self._frame_buffer = data[start:]
+
+    def emit(self, data: bytes) -> None:
+        """Send frames that were made elsewhere."""
+        self._adapter_emit_data(data)
 
     def _adapter_emit_data(self, data: bytes) -> None:
         if self._held is None:

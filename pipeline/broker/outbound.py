@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("pipeline.broker")
 
 REFUSED_FOR = 2.0
-# RabbitMQ's frames hold 128 KiB unless told otherwise, and no client may ask for less than 4 KiB.
-ONE_FRAME = 4000
 
 
 @dataclass(frozen=True)
@@ -118,9 +116,9 @@ class Outbound(Side):
 
     def _send(self, channel: Channel, message: Outgoing) -> None:
         ident = f"{message.job_id}:{message.send}"
-        if message.headers is None and len(message.body) <= ONE_FRAME and self._connection is not None:
+        if message.headers is None and len(message.body) <= frames.ONE_FRAME and self._connection is not None:
             data = frames.message(channel.channel_number, message.queue, message.body, message.priority, ident)
-            self._connection._adapter_emit_data(data)
+            self._connection.emit(data)
             return
         properties = pika.BasicProperties(
             delivery_mode=2, priority=message.priority, headers=message.headers, content_type="application/json",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
@@ -153,13 +154,20 @@ class GroupStatement:
 
     def _claim_values(self, asks: list[Ask]) -> tuple[Any, ...]:
         return (
-            self._worker_id, [str(ask.job_id) for ask in asks], [ask.queue for ask in asks],
-            [ask.send for ask in asks], [ask.delivery.id for ask in asks], [ask.sent_at for ask in asks],
+            self._worker_id, _array(ask.job_id for ask in asks), _array(ask.queue for ask in asks),
+            _array(ask.send for ask in asks), _array(ask.delivery.id for ask in asks),
+            _array(ask.sent_at for ask in asks),
         )  # fmt: skip
 
     def _completion_values(self, completions: list[Completion]) -> tuple[Any, ...]:
+        results = [c.result for c in completions]
         return (
-            self._worker_no, [str(c.claim.job_id) for c in completions], [c.claim.fence for c in completions],
-            [c.result for c in completions], self._grants.spend(c.claim.spec.queue for c in completions),
-            [c.onward for c in completions],
+            self._worker_no, _array(c.claim.job_id for c in completions), _array(c.claim.fence for c in completions),
+            results if any(results) else _array(results),
+            _array(self._grants.spend(c.claim.spec.queue for c in completions)), _array(c.onward for c in completions),
         )  # fmt: skip
+
+
+def _array(values: Iterable[UUID | int | str | None]) -> str:
+    """PostgreSQL's text for an array of plain words: ids, numbers, names of queues, moments.."""
+    return "{" + ",".join("NULL" if value is None else str(value) for value in values) + "}"
