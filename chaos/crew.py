@@ -19,8 +19,8 @@ LIVING = """SELECT id, no, pid FROM workers
     WHERE stopped_at IS NULL AND threads > 0 AND heartbeat_at > started_at + interval '0.5 second' ORDER BY no"""
 LEADER = """SELECT w.id FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
     JOIN workers w ON a.application_name = 'pipeline relay ' || w.no
-    WHERE l.locktype = 'advisory' AND l.classid = 7302 AND l.granted
-      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
+    WHERE a.datname = current_database() AND l.locktype = 'relation' AND l.relation = 'relay_seat'::regclass
+      AND l.granted"""
 
 
 @dataclass(frozen=True)

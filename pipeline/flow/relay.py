@@ -14,24 +14,18 @@ from db.engine import connect
 from pipeline.broker.outbound import Outbound, Outgoing
 from pipeline.flow.message import encode
 from pipeline.flow.refusals import Refusals
+from pipeline.flow.seat import Seat, waiting_for_seat
 from pipeline.flow.waiter import Waiter
 from pipeline.observe import logs
 from pipeline.observe.counters import count
 
 log = logs.get("pipeline.relay")
 
-LEADER = 7302
-BATCH = 1000
+BATCH = 250
 SECOND_LOOK = 2.0
 FASTEST_LOOK, SLOWEST_LOOK = 0.1, 0.5
 ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body, trace_id, span_id, sent_at
     FROM pipeline_admit(%s, %s, %s)"""
-# A leader that is frozen keeps its lock. Its heartbeat is stale then: end its session, the lock goes with it. Locks
-# and sessions are the server's: another database's leader may have the same number.
-DEPOSE = """SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-    JOIN workers w ON a.application_name = 'pipeline relay ' || w.no
-    WHERE a.datname = current_database() AND l.locktype = 'advisory' AND l.classid = %s AND l.objsubid = 2 AND l.granted
-      AND w.heartbeat_at < now() - interval '60 seconds'"""
 
 
 class Relay:
@@ -69,11 +63,11 @@ class Relay:
     def _run(self) -> None:
         while not self._stopping:
             try:
-                with connect(self._dsn, f"relay {self._worker_no}") as connection:
-                    connection.execute("SET lock_timeout = '60s'")
-                    while not self._stopping and not self._become_leader(connection):
+                with waiting_for_seat(self._dsn, self._worker_no) as seat:
+                    while not self._stopping and not seat.take():
                         pass
-                    self._lead(connection)
+                    with connect(self._dsn, "relay") as connection:
+                        self._lead(seat, connection)
             except psycopg.Error as error:
                 log.warning("the relay lost PostgreSQL; trying again", error=str(error).strip())
                 sleep(0.3)
@@ -82,22 +76,11 @@ class Relay:
                 log.exception("the relay failed; it starts anew")
                 sleep(1)
 
-    def _become_leader(self, connection: psycopg.Connection[TupleRow]) -> bool:
-        """Wait for the lock itself: the next leader takes over the moment the old one dies, without polling.
-
-        The wait is cut every minute, because a waiting statement keeps PostgreSQL from vacuuming.
-        """
-        try:
-            connection.execute("SELECT pg_advisory_lock(%s, 0)", (LEADER,))
-        except psycopg.errors.LockNotAvailable:
-            connection.execute(DEPOSE, (LEADER,))
-            return False
-        return True
-
-    def _lead(self, connection: psycopg.Connection[TupleRow]) -> None:
+    def _lead(self, seat: Seat, connection: psycopg.Connection[TupleRow]) -> None:
         connection.execute("LISTEN pipeline_relay")
         log.info("this process leads the relay")
         while not self._stopping:
+            seat.check()
             if self._outbound.ready.is_set():
                 self._meet_broker(connection)
                 more = self._send(connection)

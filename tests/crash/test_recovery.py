@@ -91,8 +91,8 @@ def test_a_thousand_jobs_survive_twenty_kills_of_workers(place: Place) -> None:
             if kills < 22:
                 leader = place.row("""SELECT w.pid FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
                     JOIN workers w ON a.application_name = 'pipeline relay ' || w.no
-                    WHERE a.datname = current_database() AND l.classid = 7302 AND l.granted
-                      AND l.locktype = 'advisory'""")
+                    WHERE a.datname = current_database() AND l.granted
+                      AND l.locktype = 'relation' AND l.relation = 'relay_seat'::regclass""")
                 victim = leader["pid"] if leader and kills % 5 == 4 else chance.choice(place.pids())
                 leaders += bool(leader and victim == leader["pid"])
                 os.kill(victim, signal.SIGKILL)

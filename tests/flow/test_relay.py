@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.flow import refusals
 from pipeline.flow.refusals import FIRST, LONGEST, Refusals
-from pipeline.flow.relay import DEPOSE, LEADER
+from pipeline.flow.seat import DEPOSE, TAKE
 from pipeline.services import Servers
 from tests.databases import Databases
 from tests.place import Place
@@ -18,7 +18,8 @@ STALE = """INSERT INTO workers (id, host, pid, threads, queues, heartbeat_at)
 
 def leader(url: str, no: int) -> psycopg.Connection[tuple[object, ...]]:
     connection = psycopg.connect(url, autocommit=True, application_name=f"pipeline relay {no}")
-    connection.execute("SELECT pg_advisory_lock(%s, 0)", (LEADER,))
+    connection.execute("BEGIN")
+    connection.execute(TAKE)
     return connection
 
 
@@ -35,7 +36,7 @@ def test_only_this_databases_leader_is_deposed(place: Place, servers: Servers, d
     [row] = place.rows(STALE)
     other = databases.new("other")
     with leader(place.database_url, row["no"]) as ours, leader(servers.postgres.url(other), row["no"]) as theirs:
-        place.db.execute(DEPOSE, (LEADER,))
+        place.db.execute(DEPOSE)
         assert (alive(ours), alive(theirs)) == (False, True)
     databases.give_back(other)
 

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from pipeline import cancel, open_batch, retry, seal_batch, submit, submit_many
-from pipeline.flow import database
+from pipeline.flow import database, seat
 from tests.place import Place
 
 
@@ -59,10 +59,11 @@ def test_rule_1_a_bare_message_is_adopted_if_its_job_waits_unsent(place: Place) 
 
     declare(channel, ["single.act"], "classic")
     # The test leads the relay and sends nothing: only an adopted message can start the job.
-    place.db.execute("SELECT pg_advisory_lock(7302, 0)")
-    place.publish("single.act", str(job), times=2)
-    place.worker(threads=2)
-    [row] = place.finished(job)
+    with psycopg.connect(place.database_url) as leader:
+        leader.execute(seat.TAKE)
+        place.publish("single.act", str(job), times=2)
+        place.worker(threads=2)
+        [row] = place.finished(job)
     assert row["status"] == "succeeded"
     assert len(place.executions()) == 1
     refused = ("already_running", "running", "finished", "already_queued")
