@@ -19,6 +19,8 @@ HISTORY = """
     INSERT INTO attempts (job_id, fence, attempt, ready_at, started_at, finished_at, phase, outcome, worker)
     SELECT j.id, f, 1, j.created_at, j.created_at, j.created_at, 'three', 'succeeded', 'old'
     FROM jobs j, generate_series(1, 3) f WHERE j.status = 'succeeded' /* bench */"""
+WARM_UP = 600
+NTH_END = "SELECT finished_at FROM attempts WHERE finished_at > %s ORDER BY finished_at OFFSET %s LIMIT 1 /* bench */"
 
 
 def measure(small: int, large: int, rounds: int) -> dict[str, Any]:
@@ -68,14 +70,18 @@ def processes(jobs: int) -> dict[str, Any]:
 
 
 def memory(jobs: int) -> dict[str, Any]:
-    """Resident memory of the workers after a tenth of the jobs, and after all of them."""
+    """Resident memory of the workers when all their parts have been at work, and as many jobs later.
+
+    A fifth of the jobs go before, and a minute: sweeps and reports come by then, and load what they need.
+    """
     with lab.database() as db:
         lab.clear(db)
-        _submit(jobs)
-        before = _phases(db)
         with lab.workers() as running:
-            lab.until(lambda: _phases(db) - before >= 3 * jobs // 10, timeout=1800, pause=1)
+            started = monotonic()
+            _submit(jobs // 5)
+            lab.until(lambda: lab.all_done(db) and monotonic() - started > 65, timeout=1800, pause=1)
             early = _resident(running[0].pid)
+            _submit(jobs)
             lab.until(lambda: lab.all_done(db), timeout=1800, pause=1)
             late = _resident(running[0].pid)
     return {"memory_mb": {"early": round(early / 1e6, 1), "late": round(late / 1e6, 1)},
@@ -90,12 +96,12 @@ def _submit(jobs: int) -> None:
 
 
 def _pace(db: lab.Connection, phases: int) -> float:
-    before = _phases(db)
+    """Jobs a second by the history's own moments, from the 600th phase on: at full speed by then."""
+    before, begun = _phases(db), lab.one(db, "SELECT clock_timestamp()")
     with lab.workers():
-        lab.until(lambda: _phases(db) > before + 600)
-        first, started = _phases(db), monotonic()
-        lab.until(lambda: _phases(db) >= first + phases)
-        return (_phases(db) - first) / 3 / (monotonic() - started)
+        lab.until(lambda: _phases(db) >= before + WARM_UP + phases)
+    first, last = (lab.one(db, NTH_END, begun, n) for n in (WARM_UP, WARM_UP + phases))
+    return phases / 3 / float((last - first).total_seconds())
 
 
 def _phases(db: lab.Connection) -> int:

@@ -22,7 +22,3 @@ SELECT j.id, coalesce(j.carrier, ph.id), j.priority, coalesce(j.sent_at, j.locke
 FROM jobs j JOIN phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase
 WHERE j.status = 'running'
 ON CONFLICT DO NOTHING;
-
--- Room in each page for a second version of every row in it: jobs that were submitted together are claimed together.
-ALTER TABLE jobs SET (fillfactor = 50);
-ALTER TABLE outbox SET (fillfactor = 50);
