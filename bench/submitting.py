@@ -1,14 +1,20 @@
-"""Submitting: many jobs at once against a plain batched INSERT of the same rows into a table like ours."""
+"""Submitting: many jobs at once against a plain batched INSERT of the same rows into a table like ours.
+
+The plain one is measured twice: with a list of bodies, as one would write it, and with the text that ours sends, which
+psycopg passes on three times as fast.
+"""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any
 
 import orjson
 
 from bench import lab
+from pipeline.flow.submit import as_array
 
 GROUP = 5000
 COLUMNS = "workflow, trace_id, span_id, priority, body, phase, max_attempts"
@@ -19,12 +25,11 @@ PLAIN = f"""INSERT INTO plain ({COLUMNS})
 def measure(jobs: int, rounds: int) -> dict[str, Any]:
     with lab.database() as db:
         db.execute("CREATE TABLE IF NOT EXISTS plain (LIKE jobs INCLUDING ALL)")
-        ours, plain = [], []
+        ours, plain, text = [], [], []
         for _ in range(rounds):
             lab.clear(db)
-            db.execute("TRUNCATE plain")
-            db.execute("CHECKPOINT")
-            plain.append(_plain(db, jobs))
+            plain.append(_plain(db, jobs, list))
+            text.append(_plain(db, jobs, as_array))
             db.execute("CHECKPOINT")
             ours.append(_ours(jobs))
         lab.clear(db)
@@ -33,8 +38,10 @@ def measure(jobs: int, rounds: int) -> dict[str, Any]:
         "submit_jobs_per_s": {
             "pipeline": round(statistics.median(ours)),
             "plain_insert": round(statistics.median(plain)),
+            "plain_insert_as_text": round(statistics.median(text)),
         },
         "submit_ratio": round(statistics.median(ours) / statistics.median(plain), 2),
+        "submit_ratio_as_text": round(statistics.median(ours) / statistics.median(text), 2),
     }
 
 
@@ -47,8 +54,10 @@ def _ours(jobs: int) -> float:
     return jobs / (monotonic() - started)
 
 
-def _plain(db: lab.Connection, jobs: int) -> float:
+def _plain(db: lab.Connection, jobs: int, form: Callable[[Iterable[str]], object]) -> float:
+    db.execute("TRUNCATE plain")
+    db.execute("CHECKPOINT")
     started = monotonic()
     for _ in range(jobs // GROUP):
-        db.execute(PLAIN, ([orjson.dumps(lab.BODY).decode() for _ in range(GROUP)],))
+        db.execute(PLAIN, (form(orjson.dumps(lab.BODY).decode() for _ in range(GROUP)),))
     return jobs / (monotonic() - started)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ def submit_many(
     if not bodies:
         return []
     values = {
-        "workflow": workflow, "bodies": [_encode(body, place) for place, body in enumerate(bodies, 1)],
+        "workflow": workflow, "bodies": as_array(_encode(body, place) for place, body in enumerate(bodies, 1)),
         "priority": priority, "batch": batch, "trace": traceparent,
         "keys": None if keys is None else list(keys), "due": due, "lane": lane,
     }  # fmt: skip
@@ -105,6 +105,12 @@ def _encode(body: Mapping[str, Any], place: int) -> str:
             "store the data elsewhere and send a reference to it (a path, a key, an id)"
         )
     return encoded.decode()
+
+
+def as_array(texts: Iterable[str]) -> str:
+    """PostgreSQL's text for an array of any texts. psycopg takes three times as long for a list of them."""
+    escaped = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return "{" + ",".join(f'"{one}"' for one in escaped) + "}"
 
 
 @contextmanager
