@@ -35,7 +35,7 @@ class Seat:
     def take(self) -> bool:
         """Wait for the lock itself, without polling. False after a while: a frozen leader was looked for.
 
-        The first look makes the session know the table: finding it in the catalogue takes a snapshot, too.
+        The first look makes the session know the view: finding it in the catalogue takes a snapshot, too.
         """
         if self._try(f"{TAKE} NOWAIT") or self._try(TAKE):
             return True
@@ -53,9 +53,10 @@ class Seat:
 
     def check(self) -> None:
         """Raise if the seat is lost: the server hung up."""
-        if select.select([self._connection.fileno()], [], [], 0)[0]:
-            self._connection.pgconn.consume_input()
-        if self._connection.pgconn.status != psycopg.pq.ConnStatus.OK:
+        wire = self._connection.pgconn
+        while wire.status == psycopg.pq.ConnStatus.OK and select.select([wire.socket], [], [], 0)[0]:
+            wire.consume_input()
+        if wire.status != psycopg.pq.ConnStatus.OK:
             raise psycopg.OperationalError("the leader's seat is lost")
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import psycopg
 import pytest
 
 from pipeline.flow import refusals
 from pipeline.flow.refusals import FIRST, LONGEST, Refusals
-from pipeline.flow.seat import DEPOSE, TAKE
+from pipeline.flow.seat import DEPOSE, TAKE, Seat, waiting_for_seat
 from pipeline.services import Servers
 from tests.databases import Databases
 from tests.place import Place
@@ -41,6 +43,14 @@ def test_only_this_databases_leader_is_deposed(place: Place, servers: Servers, d
     databases.give_back(other)
 
 
+def lost(seat: Seat) -> bool:
+    try:
+        seat.check()
+    except psycopg.OperationalError:
+        return True
+    return False
+
+
 def test_a_queue_that_refuses_is_left_alone_longer_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others are not held up by it; the first success forgets it."""
     clock = 100.0
@@ -57,3 +67,26 @@ def test_a_queue_that_refuses_is_left_alone_longer_every_time(monkeypatch: pytes
     queues.heard(["full"], [])
     queues.heard(["full"], ["full"])
     assert queues.next_try() == pytest.approx(FIRST)
+
+
+def test_whoever_waits_to_lead_holds_nobody_up(place: Place) -> None:
+    """Neither vacuum, by a snapshot, nor an operator who vacuums everything; and takes over when the leader goes."""
+    taken: list[bool] = []
+    with waiting_for_seat(place.database_url, 1) as leader, waiting_for_seat(place.database_url, 2) as next_one:
+        assert leader.take()
+        waiting = threading.Thread(target=lambda: taken.append(next_one.take()))
+        waiting.start()
+        waits = """SELECT backend_xmin FROM pg_stat_activity
+            WHERE datname = current_database() AND application_name = 'pipeline relay 2' AND wait_event = 'relation'"""
+        place.until(lambda: bool(place.rows(waits)), 10, "the second to wait")
+        assert [row["backend_xmin"] for row in place.rows(waits)] == [None]
+        place.db.execute("SET lock_timeout = '5s'")
+        place.db.execute("VACUUM")
+        place.db.execute("ANALYZE")
+        assert not taken
+        place.db.execute("""SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE datname = current_database() AND application_name = 'pipeline relay 1'""")
+        waiting.join(10)
+        assert taken == [True]
+        place.until(lambda: lost(leader), 5, "the old leader to notice")
+        assert not lost(next_one)

@@ -13,4 +13,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("DROP TABLE relay_seat")
+    op.execute("DROP VIEW relay_seat")
