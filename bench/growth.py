@@ -24,11 +24,11 @@ NTH_END = "SELECT finished_at FROM attempts WHERE finished_at > %s ORDER BY fini
 
 
 def measure(small: int, large: int, rounds: int) -> dict[str, Any]:
-    """The same number of phases with few and with many pending jobs, in turn; then after as many finished ones.
+    """The same phases with few and with many pending jobs, in turn; then after as many finished ones.
 
-    Two thirds of what the few jobs need: they must not run out while they are measured.
+    Earlier phases go first: these are first phases in both cases, until most of the few are through theirs.
     """
-    few, many, phases = [], [], 2 * small
+    few, many, phases = [], [], 8 * small // 10
     for _ in range(rounds):
         few.append(paced(small, phases))
         many.append(paced(large, phases))

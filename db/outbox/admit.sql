@@ -8,6 +8,8 @@ LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_held boolean;
+    v_jobs uuid[];
+    v_phases integer[];
 BEGIN
     -- Lanes before rows, as when a lane is opened; nobody opens one between this look and the rows it holds.
     PERFORM 1 FROM lanes WHERE paused_until > now() ORDER BY name FOR SHARE;
@@ -21,22 +23,20 @@ BEGIN
     IF EXISTS (SELECT 1 FROM phases WHERE throttle_count IS NOT NULL) THEN
         PERFORM pipeline_reserve();
     END IF;
+    -- Step by step, with the rows of each in an array: in one statement the planner would have to guess how many of
+    -- those who wait are picked, and guesses from what waited when the table was analysed.
+    SELECT array_agg(w.job_id ORDER BY w.priority DESC, w.seq), array_agg(open.id ORDER BY w.priority DESC, w.seq)
+    INTO v_jobs, v_phases
+    FROM (SELECT ph.id, least(pipeline_room(ph), p_most) AS room FROM phases ph
+          WHERE ph.queue <> ALL (p_but) AND pipeline_anybody_waits(ph.id) OFFSET 0) open
+    CROSS JOIN LATERAL (
+        SELECT o.job_id, o.priority, o.seq FROM outbox o
+        WHERE o.phase_id = open.id AND o.sent_at IS NULL AND o.due_at IS NULL
+        ORDER BY o.priority DESC, o.seq LIMIT greatest(open.room, 0) FOR UPDATE SKIP LOCKED) w;
+    UPDATE outbox o SET sent_at = now(), sent_by = p_sender, reason = NULL WHERE o.job_id = ANY (v_jobs);
     RETURN QUERY
-    WITH open AS MATERIALIZED (
-        SELECT ph.id, ph.queue, ph.actor, least(pipeline_room(ph), p_most) AS room
-        FROM phases ph WHERE ph.queue <> ALL (p_but) AND pipeline_anybody_waits(ph.id)
-    ), picked AS MATERIALIZED (
-        SELECT w.job_id, w.priority, w.seq, open.queue, open.actor
-        FROM open CROSS JOIN LATERAL (
-            SELECT o.job_id, o.priority, o.seq FROM outbox o
-            WHERE o.phase_id = open.id AND o.sent_at IS NULL AND o.due_at IS NULL
-            ORDER BY o.priority DESC, o.seq LIMIT greatest(open.room, 0) FOR UPDATE SKIP LOCKED) w
-    ), marked AS (
-        UPDATE outbox o SET sent_at = now(), sent_by = p_sender, reason = NULL
-        FROM picked p WHERE o.job_id = p.job_id RETURNING p.job_id, p.priority, p.seq, p.queue, p.actor
-    )
-    SELECT j.id, m.queue, m.actor, j.send, j.attempts + 1, j.max_attempts, j.priority, j.body,
-           j.trace_id, j.span_id, now()
-    FROM marked m JOIN jobs j ON j.id = m.job_id
-    ORDER BY m.priority DESC, m.seq;
+    SELECT j.id, ph.queue, ph.actor, j.send, j.attempts + 1, j.max_attempts, j.priority, j.body, j.trace_id, j.span_id, now()
+    FROM unnest(v_jobs, v_phases) WITH ORDINALITY AS a(job, phase, place)
+         JOIN jobs j ON j.id = a.job JOIN phases ph ON ph.id = a.phase
+    ORDER BY a.place;
 END $$;

@@ -16,9 +16,8 @@ BEGIN
     v_room := p_phase.queue_limit - v_out;
     IF v_room <= 0 AND v_out < coalesce(p_phase.pool, v_out + 1) THEN
         SELECT p_phase.queue_limit - count(*) INTO v_room FROM (
-            SELECT 1 FROM outbox o JOIN jobs j ON j.id = o.job_id
-            WHERE o.phase_id = p_phase.id AND o.sent_at IS NOT NULL AND j.status <> 'running'
-            LIMIT p_phase.queue_limit) q;
+            SELECT 1 FROM outbox o WHERE o.phase_id = p_phase.id AND o.sent_at IS NOT NULL
+            AND (SELECT j.status FROM jobs j WHERE j.id = o.job_id) <> 'running' LIMIT p_phase.queue_limit) q;
     END IF;
     RETURN least(v_room, p_phase.pool - v_out);
 END $$;

@@ -52,8 +52,7 @@ BEGIN
                   WHERE ph.pool IS NULL AND h.batch_id IS NULL
                     AND (nx.id IS NULL OR ((a.granted OR o.goes_on) AND nx.pool IS NULL AND nx.throttle_count IS NULL))
                   ORDER BY a.id) a
-            -- Only a running job has a holder. With the status in its place, the planner would walk the index of all
-            -- running jobs.
+            -- Only a running job has a holder.
             WHERE j.id = a.id AND j.fence = a.fence AND j.locked_by IS NOT NULL
             RETURNING a.place::integer, j.id, j.send, j.fence AS new_fence, a.next_id, a.goes_on, a.queue, a.actor,
                       a.max_attempts, a.fence, a.attempts, a.ready_at, a.next_retry_at, a.sent_at, a.locked_at,

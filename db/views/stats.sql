@@ -12,7 +12,7 @@ LANGUAGE sql STABLE AS $$
         GROUP BY t.phase_id, t.reason
     ), sent AS MATERIALIZED (
         SELECT o.sent_at, j.workflow, j.phase, j.status, j.slot, j.heartbeat_at
-        FROM outbox o JOIN jobs j ON j.id = o.job_id WHERE o.sent_at IS NOT NULL
+        FROM unnest(ARRAY(SELECT r FROM outbox r WHERE r.sent_at IS NOT NULL)) o JOIN jobs j ON j.id = o.job_id
     ), out AS MATERIALIZED (
         SELECT s.workflow, s.phase, (count(*) FILTER (WHERE s.status <> 'running'))::integer AS queued,
                min(s.sent_at) FILTER (WHERE s.status <> 'running') AS oldest,

@@ -21,8 +21,8 @@ Connection = psycopg.Connection[TupleRow]
 # Counted up to ten thousand a phase: a report must not read a million waiting rows.
 DEPTHS = """
     SELECT ph.queue,
-           (SELECT count(*) FROM (SELECT 1 FROM outbox o JOIN jobs j ON j.id = o.job_id WHERE o.phase_id = ph.id
-                                  AND o.sent_at IS NOT NULL AND j.status <> 'running' LIMIT 10000) s) AS queued,
+           (SELECT count(*) FROM (SELECT 1 FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NOT NULL AND (
+                SELECT j.status FROM jobs j WHERE j.id = o.job_id) <> 'running' LIMIT 10000) s) AS queued,
            (SELECT count(*) FROM (SELECT 1 FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NULL
                                   AND o.due_at IS NULL LIMIT 10000) w) AS waiting
     FROM phases ph ORDER BY ph.id"""
