@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.db import steps, together
 from tests.db.conftest import Connect
 from tests.db.steps import Db
@@ -87,3 +89,27 @@ def test_a_relay_does_not_wait_for_one_that_is_at_work(connect: Connect) -> None
         first = steps.admit(one, 2)
         second = steps.admit(two, 2)
     assert [row["job_id"] for row in first + second] == jobs
+
+
+MANY = "SELECT count(*) FROM pipeline_submit_many('single', ARRAY(SELECT '{}'::jsonb FROM generate_series(1, %s)))"
+# As the engine's own connections are.
+ENGINE = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off"
+READ = """SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::integer
+    FROM pg_stat_xact_user_tables WHERE relname IN ('jobs', 'outbox')"""
+
+
+@pytest.mark.parametrize("analysed", ["never", "while all wait", "while none waits"])
+def test_the_gate_reads_no_more_than_it_sends(database: Db, analysed: str) -> None:
+    """However many wait, and whatever the planner believes about them."""
+    database.execute(ENGINE)
+    if analysed == "while none waits":
+        database.execute("ANALYZE jobs, outbox, phases")
+    steps.rows(database, MANY, 5000)
+    if analysed == "while all wait":
+        database.execute("ANALYZE jobs, outbox, phases")
+    for _ in range(2):
+        with database.transaction():
+            before = steps.one(database, READ)
+            assert len(steps.admit(database, 50)) == 50
+            # Picked, marked and described; counted, and looked at whether anybody waits.
+            assert steps.one(database, READ) - before < 50 * 6
