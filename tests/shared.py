@@ -39,6 +39,10 @@ def end(folder: Path) -> None:
 
 def migrated_template(servers: Servers, folder: Path) -> str:
     """A migrated database to clone for each test: much faster than migrating each. Made by whoever comes first."""
+    # Every process needs to know the workflows, whoever of them registers them.
+    os.environ.setdefault("TEST_RECORD", os.devnull)
+    for module in ("pipeline.actors", "tests.workflows"):
+        importlib.import_module(module)
     with exclusive(folder, "template.lock"):
         with psycopg.connect(servers.database_url) as connection:
             there = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (TEMPLATE,)).fetchone()
@@ -49,9 +53,6 @@ def migrated_template(servers: Servers, folder: Path) -> str:
 
 
 def _migrate(url: str) -> None:
-    os.environ.setdefault("TEST_RECORD", os.devnull)
-    for module in ("pipeline.actors", "tests.workflows"):
-        importlib.import_module(module)
     from db.migrate import migrate
     from pipeline.flow.register import register
     from pipeline.flow.workflow import workflows

@@ -41,6 +41,8 @@ def run_phase(spec: PhaseSpec, work: Work, message: tuple[object, ...]) -> None:
     # exception that is the Retries middleware's business.
     settle(worker, claim, attempt(worker, claim, work))
     worker.presence.release(claim)
+    # They name each other: left so, each message would wait for the garbage collector.
+    delivery.claim = claim.job = None
 
 
 def receive(
