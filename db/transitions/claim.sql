@@ -22,7 +22,7 @@ BEGIN
                   FROM unnest(p_ids, p_queues, p_sends, p_deliveries, p_sent)
                        WITH ORDINALITY AS a(id, queue, send, delivery, sent_at, place)
                        JOIN phases ph ON ph.queue = a.queue
-                  WHERE ph.pool IS NULL AND (ph.paused_until > now()) IS NOT TRUE ORDER BY a.id) a
+                  WHERE ph.pool IS NULL AND (ph.paused_until > now()) IS NOT TRUE ORDER BY a.id, a.place) a
             WHERE j.id = a.id AND j.send = a.send AND j.status IN ('pending', 'retryable')
               AND j.phase = a.phase AND j.workflow = a.workflow
             RETURNING a.place::integer, j.id, j.fence, j.attempts, j.max_attempts, j.crashes, j.isolated, j.priority,
