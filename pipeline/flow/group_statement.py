@@ -169,5 +169,5 @@ class GroupStatement:
 
 
 def _array(values: Iterable[UUID | int | str | None]) -> str:
-    """PostgreSQL's text for an array of plain words: ids, numbers, names of queues, moments.."""
+    """PostgreSQL's text for an array of plain words: ids, numbers, names of queues, moments."""
     return "{" + ",".join("NULL" if value is None else str(value) for value in values) + "}"
