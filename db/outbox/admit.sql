@@ -14,9 +14,11 @@ BEGIN
     -- Lanes before rows, as when a lane is opened; nobody opens one between this look and the rows it holds.
     PERFORM 1 FROM lanes WHERE paused_until > now() ORDER BY name FOR SHARE;
     v_held := FOUND;
-    UPDATE outbox o SET due_at = NULL FROM (
-        SELECT d.job_id FROM outbox d WHERE d.due_at <= now() ORDER BY d.due_at LIMIT p_most FOR UPDATE SKIP LOCKED) due
-    WHERE o.job_id = due.job_id;
+    IF EXISTS (SELECT 1 FROM outbox d WHERE d.due_at <= now()) THEN
+        UPDATE outbox o SET due_at = NULL FROM (
+            SELECT d.job_id FROM outbox d WHERE d.due_at <= now() ORDER BY d.due_at LIMIT p_most FOR UPDATE SKIP LOCKED) due
+        WHERE o.job_id = due.job_id;
+    END IF;
     IF v_held THEN
         PERFORM pipeline_hold_lanes();
     END IF;
@@ -27,8 +29,8 @@ BEGIN
     -- those who wait are picked, and guesses from what waited when the table was analysed.
     SELECT array_agg(w.job_id ORDER BY w.priority DESC, w.seq), array_agg(open.id ORDER BY w.priority DESC, w.seq)
     INTO v_jobs, v_phases
-    FROM (SELECT ph.id, least(pipeline_room(ph), p_most) AS room FROM phases ph
-          WHERE ph.queue <> ALL (p_but) AND pipeline_anybody_waits(ph.id) OFFSET 0) open
+    FROM (SELECT ph.id, least(pipeline_room(ph), p_most) AS room FROM pipeline_waited_for() ph
+          WHERE ph.queue <> ALL (p_but) OFFSET 0) open
     CROSS JOIN LATERAL (
         SELECT o.job_id, o.priority, o.seq FROM outbox o
         WHERE o.phase_id = open.id AND o.sent_at IS NULL AND o.due_at IS NULL

@@ -8,5 +8,5 @@ BEGIN
     INTO seconds, waiting
     FROM (SELECT min(ph.paused_until) FILTER (WHERE ph.paused_until > now()) AS ends,
                  coalesce(bool_or(ph.pool IS NULL AND (ph.paused_until > now()) IS NOT TRUE), false) AS waiting
-          FROM phases ph WHERE pipeline_anybody_waits(ph.id)) p;
+          FROM pipeline_waited_for() ph) p;
 END $$;

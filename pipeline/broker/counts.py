@@ -27,7 +27,9 @@ def _ask_management(management_url: str, amqp_url: str) -> dict[str, int] | None
     try:
         # Without statistics the totals of classic queues are current; with them they lag by seconds.
         totals = {"disable_stats": "true", "enable_queue_totals": "true"}
-        answer = httpx.get(f"{base}/api/queues/{vhost}", auth=auth, timeout=10, params=totals)
+        # Certificates are megabytes to load at every look, and nobody shows one over plain HTTP.
+        verify = address.scheme == "https"
+        answer = httpx.get(f"{base}/api/queues/{vhost}", auth=auth, timeout=10, params=totals, verify=verify)
         answer.raise_for_status()
     except httpx.HTTPError:
         return None

@@ -26,6 +26,9 @@ class Delivery(MessageProxy):
 
     def __init__(self, message: Message[Any], channel: Channel, tag: int, queue: str, headers: dict[str, Any]) -> None:
         super().__init__(message)
+        # Dramatiq asks for these a dozen times a message, and its proxy looks each of them up anew.
+        self.queue_name, self.actor_name, self.message_id = message.queue_name, message.actor_name, message.message_id
+        self.args, self.kwargs, self.options = message.args, message.kwargs, message.options
         self.channel = channel
         self.tag = tag
         self.queue = queue

@@ -1,4 +1,4 @@
-"""The AMQP frames that there are thousands of a second: a message out, a message in, its acknowledgement.
+"""The AMQP frames that there are thousands of a second: a message out, a message in, and what either side says to it.
 
 Everything else is pika's.
 
@@ -22,6 +22,8 @@ _TAG = Struct(">Q")
 _PUBLISH = b"\x00\x3c\x00\x28\x00\x00\x00"  # class 60, method 40, reserved, the default exchange
 _DELIVER = b"\x00\x3c\x00\x3c"
 _ACK = Struct(">BHLHHQBc")
+_CONFIRM = b"\x00\x3c\x00\x50"
+_TAG_AND_BIT = Struct(">Q?")
 _MANDATORY = b"\x01"
 _JSON = b"\x10application/json"
 # content_type, delivery_mode, priority, message_id
@@ -48,6 +50,14 @@ def _publish(channel: int, queue: str) -> bytes:
 def ack(channel: int, tag: int) -> bytes:
     """This one message is done with."""
     return _ACK.pack(METHOD, channel, 13, 60, 80, tag, 0, END)
+
+
+def confirm(data: bytes, start: int) -> tuple[int, bool] | None:
+    """RabbitMQ has taken the message of this number, or all up to it; None if the frame there is something else."""
+    if data[start] != METHOD or data[start + 7 : start + 11] != _CONFIRM:
+        return None
+    tag, all_before = _TAG_AND_BIT.unpack_from(data, start + 11)
+    return tag, all_before
 
 
 class Plain(NamedTuple):

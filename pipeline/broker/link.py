@@ -71,13 +71,15 @@ class Link:
 class SwiftConnection(SelectConnection):
     """pika's connection, with a shorter way for what there is most of (see ``frames``).
 
-    ``consumers`` take plain deliveries: no headers, one frame; pika reads all others.
+    ``consumers`` take plain deliveries: no headers, one frame; pika reads all others. ``on_confirm`` hears which
+    message was taken, and whether all before it were.
     """
 
     _frame_buffer: bytes
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         self.consumers: dict[bytes, Callable[[int, bytes], None]] = {}
+        self.on_confirm: Callable[[int, bool], None] | None = None
         self._held: list[bytes] | None = None
         super().__init__(*args, **keywords)
 
@@ -96,6 +98,11 @@ class SwiftConnection(SelectConnection):
     def _on_data_available(self, data_in: bytes) -> None:
         data, start = self._frame_buffer + data_in, 0
         while end := frames.next_frame(data, start):
+            if self.on_confirm and (confirmed := frames.confirm(data, start)):
+                self.bytes_received += end - start
+                start = end
+                self.on_confirm(*confirmed)
+                continue
             plain = frames.plain_delivery(data, start, end)
             if plain is frames.UNFINISHED:
                 break

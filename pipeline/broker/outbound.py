@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 from threading import Event, Lock
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -83,7 +84,7 @@ class Outbound(Side):
     def on_ready(self, channel: Channel) -> None:
         self._tag = 0
         channel.add_on_return_callback(self._returned)
-        channel.confirm_delivery(self._confirmed, lambda _: self._confirms_on())
+        channel.confirm_delivery(self._answered, lambda _: self._confirms_on())
         declare(channel, sorted(self._queues), self._queue_type)
 
     def on_lost(self) -> None:
@@ -95,6 +96,8 @@ class Outbound(Side):
             self._settle(message, batch, ok=False)
 
     def _confirms_on(self) -> None:
+        if self._connection is not None:
+            self._connection.on_confirm = self._confirmed
         self.reconnects += 1
         self.ready.set()
 
@@ -136,12 +139,16 @@ class Outbound(Side):
         for message, batch in lost:
             self._settle(message, batch, ok=False)
 
-    def _confirmed(self, frame: Any) -> None:
+    def _answered(self, frame: Any) -> None:
+        """What pika reads: refusals."""
         method = frame.method
+        self._confirmed(method.delivery_tag, method.multiple, taken=method.NAME == "Basic.Ack")
+
+    def _confirmed(self, tag: int, all_before: bool, taken: bool = True) -> None:
         with self._lock:
-            tags = [t for t in self._pending if t <= method.delivery_tag] if method.multiple else [method.delivery_tag]
+            # They wait in the order of their numbers.
+            tags = list(takewhile(lambda pending: pending <= tag, self._pending)) if all_before else [tag]
             settled = [self._pending.pop(tag) for tag in tags if tag in self._pending]
-        taken = method.NAME == "Basic.Ack"
         for message, batch in settled:
             self._settle(message, batch, ok=taken)
             self._watch(message.queue, taken=taken)

@@ -13,7 +13,7 @@ from dramatiq.middleware import Middleware
 from pipeline import settings
 from pipeline.broker import broker as brokers
 from pipeline.broker.delivery import Delivery
-from pipeline.flow import caretaker, process, signals
+from pipeline.flow import caretaker, memory, process, signals
 from pipeline.flow.process import WorkerProcess
 from pipeline.flow.saturation import Saturation
 from pipeline.observe import logs
@@ -34,6 +34,7 @@ class Engine(Middleware):
         self._saturation: Saturation | None = None
 
     def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
+        memory.keep_together()
         config = _prepared()
         signals.survive_group_signals()
         ours = brokers.current()

@@ -7,27 +7,27 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from dramatiq import Message
 
 from pipeline.rules.envelope import build
 
 
-def encode(
+def compose(
     *, job_id: UUID, queue: str, actor: str, send: int, attempt: int, max_attempts: int, sent_at: datetime,
     body: dict[str, Any], trace_id: str, span_id: str,
-) -> bytes:  # fmt: skip
-    """The bytes on the wire. ``sent_at`` is PostgreSQL's clock: the claim stores it in the history."""
+) -> Message[Any]:  # fmt: skip
+    """The message. ``sent_at`` is PostgreSQL's clock: the claim stores it in the history."""
+    job = str(job_id)
     envelope = build(
-        job_id=job_id, queue=queue, send=send, attempt=attempt, max_attempts=max_attempts,
+        job_id=job, queue=queue, send=send, attempt=attempt, max_attempts=max_attempts,
         created_at=sent_at.isoformat(), body=body, trace_id=trace_id, span_id=span_id,
     )  # fmt: skip
-    return orjson.dumps(
-        {
-            "queue_name": queue,
-            "actor_name": actor,
-            "args": [envelope],
-            "kwargs": {},
-            "options": {},
-            "message_id": f"{job_id}:{send}",
-            "message_timestamp": int(sent_at.timestamp() * 1000),
-        }
-    )
+    return Message(
+        queue_name=queue, actor_name=actor, args=(envelope,), kwargs={}, options={}, message_id=f"{job}:{send}",
+        message_timestamp=int(sent_at.timestamp() * 1000),
+    )  # fmt: skip
+
+
+def encode(**fields: Any) -> bytes:
+    """The bytes on the wire, of what ``compose`` takes."""
+    return orjson.dumps(compose(**fields))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from time import monotonic
 
-from dramatiq import Message
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
@@ -17,7 +16,7 @@ from pipeline.broker.inbound import Inbound
 from pipeline.flow import database
 from pipeline.flow.claim import Claim
 from pipeline.flow.group_statement import Completed
-from pipeline.flow.message import encode
+from pipeline.flow.message import compose
 from pipeline.flow.presence import Presence
 from pipeline.observe import logs
 from pipeline.observe.counters import count
@@ -50,12 +49,12 @@ class Onward:
         """The job is ours again, in its next phase: a thread takes it up as if a message had brought it."""
         assert completed.queue and completed.actor and completed.send and completed.max_attempts and completed.sent_at
         assert completed.fence and completed.body is not None
-        encoded = encode(
+        message = compose(
             job_id=ended.job_id, queue=completed.queue, actor=completed.actor, send=completed.send, attempt=1,
             max_attempts=completed.max_attempts, sent_at=completed.sent_at, body=completed.body,
             trace_id=ended.trace_id, span_id=ended.span_id,
         )  # fmt: skip
-        delivery = ended.delivery.onward(Message.decode(encoded))
+        delivery = ended.delivery.onward(message)
         claim = delivery.claim = Claim(
             spec=self._following[ended.spec.queue], job_id=ended.job_id, fence=completed.fence, attempts=0,
             max_attempts=completed.max_attempts, crashes=0, isolated=False, priority=ended.priority,

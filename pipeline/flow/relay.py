@@ -21,7 +21,7 @@ from pipeline.observe.counters import count
 
 log = logs.get("pipeline.relay")
 
-BATCH = 250
+BATCH = 100
 SECOND_LOOK = 2.0
 FASTEST_LOOK, SLOWEST_LOOK = 0.1, 0.5
 ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body, trace_id, span_id, sent_at
