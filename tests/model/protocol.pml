@@ -168,7 +168,7 @@ inline claim(w) {
         :: status == RUNNING && holder != w -> met_fence[w] = fence; step[w] = MEET
         :: status == PENDING ->
             CHECK_TOKEN(sent && message[w] == send);
-            status = RUNNING; sent = false; sender = NOBODY; give_to(w)
+            status = RUNNING; sender = NOBODY; give_to(w) /* the row stays; while the job runs nobody asks who sent it */
         fi
     fi
 }
