@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from bench import growth, lab, latency, page, submitting, throughput
 
 def main() -> None:
     options = _options()
+    # Whoever stops it, by whatever signal, stops the servers and peers with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     quick = options.quick
     jobs, rounds = 4000 if quick else 5000, options.rounds or (3 if quick else 5)
     with lab.laboratory() as folder:

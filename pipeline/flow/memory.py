@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 
-# glibc gives each thread an arena of its own, up to eight a core: what one thread asks for and another gives back leaves
-# holes in all of them. Under the interpreter's lock hardly two threads ever ask at once.
+# glibc gives each thread an arena of its own, up to eight a core: what one thread asks for and another gives back
+# leaves holes in all of them. Under the interpreter's lock hardly two threads ever ask at once.
 M_ARENA_MAX, ARENAS = -8, 2
 
 

@@ -148,12 +148,19 @@ class Relay:
         pauses.append(self._next_look(waiting))
         if not self._outbound.ready.is_set():
             pauses = [0.2]
-        self._waiter.wait(connection, min(pauses))
-        for notify in connection.notifies(timeout=0):
-            if notify.payload == "dead":
-                # Note it now, and act once the worker has been missing long enough.
-                self._health_due = monotonic()
-                self._second_look = monotonic() + self._patience + 0.1
+        # What was said while PostgreSQL was being asked has been read already: there is nothing to wait for.
+        if not self._told(connection):
+            self._waiter.wait(connection, min(pauses))
+            self._told(connection)
+
+    def _told(self, connection: psycopg.Connection[TupleRow]) -> bool:
+        """Whether anybody has sent word since the last time."""
+        words = [notify.payload for notify in connection.notifies(timeout=0)]
+        if "dead" in words:
+            # Note it now, and act once the worker has been missing long enough.
+            self._health_due = monotonic()
+            self._second_look = monotonic() + self._patience + 0.1
+        return bool(words)
 
     def _next_look(self, waiting: bool) -> float:
         """Look again soon after something moved, twice a second while jobs wait at a full queue, else ever less often.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -56,6 +57,8 @@ class Reader(SwiftConnection):
     def __init__(self, consumers: list[str]) -> None:
         self._frame_buffer = b""
         self.bytes_received = 0
+        self.confirmed: list[tuple[int, bool]] = []
+        self.on_confirm = lambda tag, all_before: self.confirmed.append((tag, all_before))
         self.ours: list[tuple[str, int, bytes]] = []
         self.pikas: list[Any] = []
         self.consumers = {
@@ -78,6 +81,25 @@ def test_deliveries_that_come_together_are_ours(messages: list[tuple[int, bytes]
     reader.feed(b"".join(delivery("ctag1", tag, body) for tag, body in messages), [])
     assert reader.ours == [("ctag1", tag, body) for tag, body in messages]
     assert reader.pikas == []
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["ack", "nack", "return"]), st.integers(1, 2**60), st.booleans()), max_size=12),
+    st.lists(st.integers(0, 2000), max_size=12),
+)
+def test_confirms_are_ours_and_refusals_are_pikas(answers: list[tuple[str, int, bool]], cuts: list[int]) -> None:
+    """With their number, and whether all before it are meant, wherever the network cut the stream."""
+    methods: dict[str, Callable[[int, bool], Any]] = {
+        "ack": spec.Basic.Ack,
+        "nack": spec.Basic.Nack,
+        "return": lambda tag, several: spec.Basic.Return(312, "NO_ROUTE", "", f"queue-{tag}-{several}"),
+    }
+    reader = Reader([])
+    reader.feed(marshalled(*(frame.Method(1, methods[kind](tag, several)) for kind, tag, several in answers)), cuts)
+    assert reader.confirmed == [(tag, several) for kind, tag, several in answers if kind == "ack"]
+    expected = [methods[kind](tag, several) for kind, tag, several in answers if kind != "ack"]
+    assert [one.method.encode() for one in reader.pikas] == [one.encode() for one in expected]
+    assert reader._frame_buffer == b""
 
 
 KINDS = st.sampled_from(["ours", "headers", "long", "stranger", "heartbeat"])

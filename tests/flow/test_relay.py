@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from time import monotonic
+from types import SimpleNamespace
 
 import psycopg
 import pytest
 
 from pipeline.flow import refusals
 from pipeline.flow.refusals import FIRST, LONGEST, Refusals
+from pipeline.flow.relay import Relay
 from pipeline.flow.seat import DEPOSE, TAKE, Seat, waiting_for_seat
 from pipeline.services import Servers
 from tests.databases import Databases
@@ -90,3 +93,26 @@ def test_whoever_waits_to_lead_holds_nobody_up(place: Place) -> None:
         assert taken == [True]
         place.until(lambda: lost(leader), 5, "the old leader to notice")
         assert not lost(next_one)
+
+
+def test_word_that_came_while_it_was_asking_is_not_slept_through(place: Place) -> None:
+    """psycopg reads a notification with whatever answer comes next; the socket is silent then."""
+    outbound = SimpleNamespace(ready=threading.Event(), reconnects=0)
+    outbound.ready.set()
+    relay = Relay(
+        place.database_url, 1, outbound, backstop=30, health_every=30, patience=1,  # type: ignore[arg-type]
+        check_health=lambda _: False, check_broker=lambda _: False,
+    )  # fmt: skip
+    with psycopg.connect(place.database_url, autocommit=True) as connection:
+        relay._health(connection)
+        connection.execute("LISTEN pipeline_relay")
+        place.db.execute("SELECT pg_notify('pipeline_relay', '')")
+        connection.execute("SELECT 1")
+        started = monotonic()
+        relay._pause = relay._backstop
+        relay._rest(connection)
+        assert monotonic() - started < 10
+        threading.Timer(0.5, relay._waiter.wake).start()
+        started = monotonic()
+        relay._rest(connection)
+        assert monotonic() - started > 0.4, "it was told once, and should have slept"
