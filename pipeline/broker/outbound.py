@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import takewhile
 from threading import Event, Lock
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 import pika
@@ -27,8 +27,7 @@ log = logging.getLogger("pipeline.broker")
 REFUSED_FOR = 2.0
 
 
-@dataclass(frozen=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """One message to publish, and which send of which job it is."""
 
     queue: str

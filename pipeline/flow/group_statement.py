@@ -89,8 +89,7 @@ class Completion:
     onward: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(NamedTuple):
     """What PostgreSQL made of a completion.
 
     ``sent_at`` is set if this worker must publish the next message, or if the job 'went_on' here, under ``fence``.
@@ -154,7 +153,7 @@ class GroupStatement:
 
     def _claim_values(self, asks: list[Ask]) -> tuple[Any, ...]:
         return (
-            self._worker_id, _array(ask.job_id for ask in asks), _array(ask.queue for ask in asks),
+            self._worker_id, _array(ask.job_id.hex for ask in asks), _array(ask.queue for ask in asks),
             _array(ask.send for ask in asks), _array(ask.delivery.id for ask in asks),
             _array(ask.sent_at for ask in asks),
         )  # fmt: skip
@@ -162,12 +161,12 @@ class GroupStatement:
     def _completion_values(self, completions: list[Completion]) -> tuple[Any, ...]:
         results = [c.result for c in completions]
         return (
-            self._worker_no, _array(c.claim.job_id for c in completions), _array(c.claim.fence for c in completions),
-            results if any(results) else _array(results),
+            self._worker_no, _array(c.claim.job_id.hex for c in completions),
+            _array(c.claim.fence for c in completions), results if any(results) else _array(results),
             _array(self._grants.spend(c.claim.spec.queue for c in completions)), _array(c.onward for c in completions),
         )  # fmt: skip
 
 
-def _array(values: Iterable[UUID | int | str | None]) -> str:
-    """PostgreSQL's text for an array of plain words: ids, numbers, names of queues, moments."""
+def _array(values: Iterable[int | str | None]) -> str:
+    """PostgreSQL's text for an array of plain words: ids in hex (dashes cost), numbers, names of queues, moments."""
     return "{" + ",".join("NULL" if value is None else str(value) for value in values) + "}"

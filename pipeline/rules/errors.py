@@ -95,7 +95,8 @@ def database_is_away(error: BaseException) -> bool:
     """Whether PostgreSQL hung up, is restarting, or could not be reached: nothing the job did wrong."""
     cause = getattr(error, "orig", None) or error
     state = getattr(cause, "sqlstate", "")
-    unreachable = state is None and type(cause).__name__ == "OperationalError"
+    # By name, because rules know no driver; of its kinds, those without a state never heard from a server.
+    unreachable = state is None and any(kind.__name__ == "OperationalError" for kind in type(cause).__mro__)
     hung_up = isinstance(state, str) and (state.startswith("08") or state.startswith("57P"))
     return unreachable or hung_up or getattr(error, "connection_invalidated", False) is True
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -149,6 +151,14 @@ def test_a_database_that_is_away_parks_also_inside_another_error(state: str | No
     wrapped.__dict__["orig"] = OperationalError(state)
     for error in (OperationalError(state), wrapped):
         assert classify(error, NOW) == Park(1.0, "connection_lost")
+
+
+def test_a_database_that_does_not_answer_a_connection_parks() -> None:
+    """A kind of error of its own in psycopg: the network swallows one direction, and the connection times out."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(psycopg.OperationalError) as raised:
+        psycopg.connect(host="127.0.0.1", port=silent.getsockname()[1], connect_timeout=2)
+    assert type(raised.value) is psycopg.errors.ConnectionTimeout
+    assert classify(raised.value, NOW) == Park(1.0, "connection_lost")
 
 
 @pytest.mark.parametrize("state", ["40P01", "23505", "22P02", ""])
