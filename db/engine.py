@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from math import isinf
+from typing import Any
+
+import orjson
 import psycopg
 from psycopg.rows import TupleRow
+from psycopg.types.json import set_json_loads
 from sqlalchemy import Engine, create_engine
 
 # A connection that RabbitMQ's or the user's network ate must not hang a thread for minutes.
@@ -23,7 +29,7 @@ IDLE = "-c idle_in_transaction_session_timeout=15s"
 def engine(url: str, *, size: int = 5) -> Engine:
     """A pool of at most ``2 * size`` connections; broken ones are replaced when they are taken."""
     return create_engine(
-        url, pool_size=size, max_overflow=size, pool_pre_ping=True, hide_parameters=True,
+        url, pool_size=size, max_overflow=size, pool_pre_ping=True, hide_parameters=True, json_deserializer=read_json,
         connect_args={**KEEPALIVE, "application_name": "pipeline", "options": IDLE},
     )  # fmt: skip
 
@@ -37,6 +43,25 @@ NOTICE = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepaliv
 
 def connect(dsn: str, name: str) -> psycopg.Connection[TupleRow]:
     """One connection outside of any pool, committing each statement by itself."""
-    return psycopg.connect(
+    connection = psycopg.connect(
         dsn, autocommit=True, application_name=f"pipeline {name}", options=f"{PLANS} {NOTICE}", **KEEPALIVE  # type: ignore[arg-type]
     )  # fmt: skip
+    set_json_loads(read_json, connection)
+    return connection
+
+
+def read_json(data: bytes | str) -> Any:
+    """JSON as it can be passed on: PostgreSQL keeps numbers of any size, and says 1e20 in full.
+
+    What has no room in 64 bits comes back as a float, and what is too large for that as its digits.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return json.loads(data, parse_int=_number)
+
+
+def _number(digits: str) -> int | float | str:
+    if isinf(size := float(digits)):
+        return digits
+    return int(digits) if abs(size) < 2**63 else size

@@ -9,8 +9,8 @@ BEGIN
         PERFORM pipeline_first_phase(p_workflow);
     END IF;
     -- The callback gets the batch's numbers beside this: what could not be submitted then is refused now.
-    IF jsonb_typeof(p_body) IS DISTINCT FROM 'object' OR octet_length(p_body::text) > 65536 - 200 THEN
-        PERFORM pipeline_check_body(p_body, 1);
+    IF pipeline_wrong_body(p_body, 65536 - 200) THEN
+        PERFORM pipeline_refuse_body(p_body, 1);
     END IF;
     INSERT INTO batches (callback_workflow, callback_body) VALUES (p_workflow, p_body) RETURNING id INTO v_id;
     RETURN v_id;

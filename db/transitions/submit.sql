@@ -30,8 +30,8 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'PL002', MESSAGE = format('priority %s is outside 0 … 9', p_priority),
             HINT = '0 is the default, 9 goes first';
     END IF;
-    PERFORM pipeline_check_body(b.body, b.place) FROM unnest(p_bodies) WITH ORDINALITY AS b(body, place)
-    WHERE jsonb_typeof(b.body) IS DISTINCT FROM 'object' OR octet_length(b.body::text) > 65536;
+    PERFORM pipeline_refuse_body(b.body, b.place) FROM unnest(p_bodies) WITH ORDINALITY AS b(body, place)
+    WHERE pipeline_wrong_body(b.body, 65536);
     IF p_traceparent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' THEN
         v_trace := split_part(p_traceparent, '-', 2);
         v_span := split_part(p_traceparent, '-', 3);
@@ -72,11 +72,21 @@ BEGIN
     END IF;
 END $$;
 
-CREATE OR REPLACE FUNCTION pipeline_check_body(p_body jsonb, p_place bigint) RETURNS void LANGUAGE plpgsql AS $$
+-- No object, too long, or nested so deeply that a reader gives up (a hundred levels take two hundred characters).
+CREATE OR REPLACE FUNCTION pipeline_wrong_body(p_body jsonb, p_most integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT jsonb_typeof(p_body) IS DISTINCT FROM 'object' OR (octet_length(p_body::text) > 200
+        AND (octet_length(p_body::text) > p_most OR jsonb_path_exists(p_body, '$.**{100}')))
+$$;
+
+CREATE OR REPLACE FUNCTION pipeline_refuse_body(p_body jsonb, p_place bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF jsonb_typeof(p_body) IS DISTINCT FROM 'object' THEN
         RAISE EXCEPTION USING ERRCODE = 'PL004', MESSAGE = format('body %s is not a JSON object', p_place),
             HINT = 'send an object such as {"url": "https://example.org"}';
+    END IF;
+    IF jsonb_path_exists(p_body, '$.**{100}') THEN
+        RAISE EXCEPTION USING ERRCODE = 'PL006', MESSAGE = format('body %s is nested 100 levels deep or more', p_place),
+            HINT = 'store the data elsewhere and send a reference to it (a path, a key, an id)';
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'PL005',
         MESSAGE = format('body %s has %s bytes, the limit is 65536', p_place, octet_length(p_body::text)),

@@ -6,7 +6,7 @@ from pipeline.broker.outbound import Outbound, Outgoing
 from pipeline.broker.topology import dead_letter_queue
 from pipeline.flow import sweeps
 from pipeline.flow.ledger import Ledger
-from pipeline.flow.message import encode
+from pipeline.flow.message import compose, encode
 from pipeline.flow.relay import Relay
 from pipeline.settings import Settings
 
@@ -49,14 +49,14 @@ class Caretaker:
         if row is None:
             return
         actor, send, attempts, max_attempts, priority, body, trace_id, span_id, moment = row
-        letter = encode(
+        letter = compose(
             job_id=one.job_id, queue=one.queue, actor=actor, send=send, attempt=attempts + 1, max_attempts=max_attempts,
             sent_at=moment, body=body, trace_id=trace_id, span_id=span_id,
         )  # fmt: skip
         headers = {"x-pipeline-dead": "poisoned"}
         queue = dead_letter_queue(one.queue)
         self._outbound.publish(
-            [Outgoing(queue, letter, priority, one.job_id, send, moment, headers)], lambda failed: None
+            [Outgoing(queue, encode(letter), priority, one.job_id, send, moment, headers)], lambda failed: None
         )
 
 

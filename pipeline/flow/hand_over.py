@@ -12,7 +12,7 @@ from pipeline.broker.outbound import Outbound, Outgoing
 from pipeline.flow import database
 from pipeline.flow.claim import Claim
 from pipeline.flow.group_statement import Completed
-from pipeline.flow.message import encode
+from pipeline.flow.message import compose, encode
 from pipeline.flow.onward import Onward
 from pipeline.observe import logs
 from pipeline.observe.counters import count
@@ -80,9 +80,9 @@ class HandOver:
 def next_message(claim: Claim, completed: Completed) -> Outgoing:
     """The next phase's message, made from what this attempt already holds: no query."""
     assert completed.queue and completed.actor and completed.send and completed.max_attempts and completed.sent_at
-    body = encode(
+    message = compose(
         job_id=claim.job_id, queue=completed.queue, actor=completed.actor, send=completed.send, attempt=1,
         max_attempts=completed.max_attempts, sent_at=completed.sent_at, body=claim.body, trace_id=claim.trace_id,
         span_id=claim.span_id,
     )  # fmt: skip
-    return Outgoing(completed.queue, body, claim.priority, claim.job_id, completed.send, completed.sent_at)
+    return Outgoing(completed.queue, encode(message), claim.priority, claim.job_id, completed.send, completed.sent_at)

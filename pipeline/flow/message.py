@@ -28,6 +28,6 @@ def compose(
     )  # fmt: skip
 
 
-def encode(**fields: Any) -> bytes:
-    """The bytes on the wire, of what ``compose`` takes."""
-    return orjson.dumps(compose(**fields))
+def encode(message: Message[Any]) -> bytes:
+    """The bytes on the wire."""
+    return orjson.dumps(message)

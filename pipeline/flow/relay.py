@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 
 from db.engine import connect
 from pipeline.broker.outbound import Outbound, Outgoing
-from pipeline.flow.message import encode
+from pipeline.flow.message import compose, encode
 from pipeline.flow.refusals import Refusals
 from pipeline.flow.seat import Seat, waiting_for_seat
 from pipeline.flow.waiter import Waiter
@@ -178,8 +178,8 @@ class Relay:
 
 def _outgoing(row: Any) -> Outgoing:
     job_id, queue, actor, send, attempt, max_attempts, priority, body, trace_id, span_id, sent_at = row
-    encoded = encode(
+    message = compose(
         job_id=job_id, queue=queue, actor=actor, send=send, attempt=attempt, max_attempts=max_attempts,
         sent_at=sent_at, body=body, trace_id=trace_id, span_id=span_id,
     )  # fmt: skip
-    return Outgoing(queue, encoded, priority, job_id, send, sent_at)
+    return Outgoing(queue, encode(message), priority, job_id, send, sent_at)

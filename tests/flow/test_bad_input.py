@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -55,6 +57,43 @@ def test_sql_refuses_what_python_refuses(place: Place) -> None:
     with pytest.raises(psycopg.Error) as refused:
         place.db.execute("SELECT pipeline_submit('single', jsonb_build_object('t', repeat('x', 70000)))")
     assert refused.value.sqlstate == "PL005" and "reference" in (refused.value.diag.message_hint or "")
+
+
+def nested(levels: int) -> dict[str, Any]:
+    return {"a": nested(levels - 1)} if levels else {}
+
+
+def test_a_body_is_nested_less_than_a_hundred_levels_deep(place: Place) -> None:
+    """What is deeper could be neither read nor sent: one such job would hold up all others."""
+    place.worker()
+    deep = submit(None, "triple", nested(98))
+    with pytest.raises(BadInput, match="body 1 is nested 100 levels deep"):
+        submit(None, "triple", nested(101))
+    for body in (json.dumps(nested(300)), '{"a":' + "[" * 3000 + "]" * 3000 + "}"):
+        with pytest.raises(psycopg.Error) as refused:
+            place.db.execute("SELECT pipeline_submit('triple', %s::jsonb)", (body,))
+        assert refused.value.sqlstate == "PL006" and "reference" in (refused.value.diag.message_hint or "")
+        with pytest.raises(psycopg.Error) as refused:
+            place.db.execute("SELECT pipeline_open_batch('triple', %s::jsonb)", (body,))
+        assert refused.value.sqlstate == "PL006"
+    [row] = place.finished(deep)
+    assert row["status"] == "succeeded"
+
+
+NUMBERS = ["1e20", "1.989e30", "-1e300", "123456789012345678901234567890", "1e400", "-1e5000", "18446744073709551616"]
+
+
+@pytest.mark.parametrize("workflow", ["triple", "caged"])
+def test_a_number_of_any_size_goes_its_way_and_holds_nobody_up(place: Place, workflow: str) -> None:
+    """JSON knows no limit and PostgreSQL keeps all digits; what a worker cannot count with must not stop the relay."""
+    worker = place.worker()
+    statement = "SELECT pipeline_submit(%s, %s::jsonb) AS id"
+    jobs = [place.rows(statement, workflow, f'{{"n": {number}}}')[0]["id"] for number in NUMBERS]
+    jobs += [submit(None, workflow, {"n": 1e20}), submit(None, workflow, {"n": 7})]
+    succeeded = "SELECT count(*) FROM jobs WHERE status = 'succeeded'"
+    place.until(lambda: place.count(succeeded) == len(jobs), 60, "all to succeed")
+    assert place.count("SELECT count(*) FROM attempts WHERE outcome <> 'succeeded'") == 0
+    assert worker.poll() is None
 
 
 def test_one_bad_body_refuses_the_whole_call(place: Place) -> None:

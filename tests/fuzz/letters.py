@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from pipeline.flow.message import encode
+from pipeline.flow.message import compose, encode
 from tests.fuzz.spoil import spoil, spoil_bytes, value
 
 QUEUE, ACTOR = "triple.first", "triple.first"
@@ -28,8 +28,11 @@ OPTIONS = [
 
 def good(job: UUID, send: int = 1) -> bytes:
     """As the relay sends it."""
-    return encode(job_id=job, queue=QUEUE, actor=ACTOR, send=send, attempt=1, max_attempts=3,
-                  sent_at=datetime(2030, 1, 1, tzinfo=UTC), body={"n": 1}, trace_id="a" * 32, span_id="b" * 16)  # fmt: skip
+    message = compose(
+        job_id=job, queue=QUEUE, actor=ACTOR, send=send, attempt=1, max_attempts=3,
+        sent_at=datetime(2030, 1, 1, tzinfo=UTC), body={"n": 1}, trace_id="a" * 32, span_id="b" * 16,
+    )  # fmt: skip
+    return encode(message)
 
 
 def bad(job: UUID, dice: random.Random) -> tuple[str, bytes]:
