@@ -1,4 +1,4 @@
-"""The relay: sends what waits, through the gate, with publisher confirms. One leader by advisory lock."""
+"""The relay: sends what waits, through the gate, with publisher confirms. One leader, who has the seat."""
 
 from __future__ import annotations
 
