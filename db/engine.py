@@ -19,6 +19,8 @@ KEEPALIVE = {
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "connect_timeout": 10,
+    # Keepalives are not sent while data is under way: what nobody acknowledges for so long (milliseconds) is lost.
+    "tcp_user_timeout": 15_000,
 }
 
 
@@ -38,7 +40,7 @@ def engine(url: str, *, size: int = 5) -> Engine:
 # of a table that happened to be empty when the session began.
 PLANS = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off"
 # The server, too, must notice a client that is gone without a word: until then it holds that worker's lock.
-NOTICE = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
+NOTICE = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c tcp_user_timeout=15s"
 
 
 def connect(dsn: str, name: str) -> psycopg.Connection[TupleRow]:

@@ -22,11 +22,22 @@ BEGIN
     PERFORM pipeline_finish_batch(p_batch);
 END $$;
 
-CREATE OR REPLACE FUNCTION pipeline_finish_batch(p_batch uuid) RETURNS void LANGUAGE plpgsql AS $$
+-- Bring the batch's counts up to date and, if that completes it, send the callback, once. False if another transaction
+-- holds the batch: whoever waits for the lock would keep its own rows locked meanwhile.
+DROP FUNCTION IF EXISTS pipeline_finish_batch(uuid);
+CREATE FUNCTION pipeline_finish_batch(p_batch uuid) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     v_batch batches;
     v_job uuid;
 BEGIN
+    PERFORM 1 FROM batches WHERE id = p_batch FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN RETURN NOT EXISTS (SELECT 1 FROM batches WHERE id = p_batch); END IF;
+    WITH ends AS (
+        DELETE FROM batch_ends WHERE batch_id = p_batch RETURNING ended, failed
+    ), tally AS (
+        SELECT sum(ended)::integer AS ended, sum(failed)::integer AS failed FROM ends HAVING count(*) > 0
+    )
+    UPDATE batches b SET remaining = b.remaining - t.ended, failed = b.failed + t.failed FROM tally t WHERE b.id = p_batch;
     UPDATE batches SET completed_at = now()
     WHERE id = p_batch AND sealed AND remaining = 0 AND completed_at IS NULL RETURNING * INTO v_batch;
     IF FOUND AND v_batch.callback_workflow IS NOT NULL THEN
@@ -34,10 +45,12 @@ BEGIN
             'batch', jsonb_build_object('id', p_batch, 'total', v_batch.total, 'failed', v_batch.failed)));
         UPDATE batches SET callback_job = v_job WHERE id = p_batch;
     END IF;
+    RETURN true;
 END $$;
 
 -- Called in the transaction that made these jobs final. A job counts once in its life: a replayed
--- child does not count again, so the callback is never sent twice.
+-- child does not count again, so the callback is never sent twice. Each end is a row of its own; whoever finds the batch
+-- free adds them up, and what nobody could add up at once is left to the leader of maintenance, who is told.
 CREATE OR REPLACE FUNCTION pipeline_count_children(p_jobs uuid[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_batch uuid;
@@ -51,13 +64,19 @@ BEGIN
             UPDATE jobs SET counted = true
             WHERE id = ANY (p_jobs) AND batch_id IS NOT NULL AND counted IS NULL AND completed_at IS NOT NULL
             RETURNING batch_id, status
-        ), tally AS (
-            SELECT batch_id, count(*)::integer AS done, (count(*) FILTER (WHERE status <> 'succeeded'))::integer AS bad
-            FROM children GROUP BY batch_id ORDER BY batch_id
         )
-        UPDATE batches b SET remaining = b.remaining - t.done, failed = b.failed + t.bad
-        FROM tally t WHERE b.id = t.batch_id RETURNING b.id
+        INSERT INTO batch_ends (batch_id, ended, failed)
+        SELECT batch_id, count(*), count(*) FILTER (WHERE status <> 'succeeded') FROM children
+        GROUP BY batch_id ORDER BY batch_id RETURNING batch_id
     LOOP
-        PERFORM pipeline_finish_batch(v_batch);
+        IF NOT pipeline_finish_batch(v_batch) THEN
+            PERFORM pg_notify('pipeline_maintenance', 'batch');
+        END IF;
     END LOOP;
 END $$;
+
+-- For the leader of maintenance: add up what is left. True if a batch was held by somebody, to be asked for again soon.
+CREATE OR REPLACE FUNCTION pipeline_finish_batches() RETURNS boolean LANGUAGE sql AS $$
+    SELECT coalesce(NOT bool_and(pipeline_finish_batch(e.batch_id)), false)
+    FROM (SELECT DISTINCT batch_id FROM batch_ends) e
+$$;

@@ -1,5 +1,6 @@
 -- What was marked sent did not reach the broker, or the broker no longer has it: send it again under a
--- new number, which voids the old message should it turn up after all.
+-- new number, which voids the old message should it turn up after all. Rows that another transaction holds are left
+-- as they are: pipeline_still_sent says which, so that the caller can ask again.
 CREATE OR REPLACE FUNCTION pipeline_unsend(p_jobs uuid[], p_sends bigint[], p_reason text)
 RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
@@ -7,10 +8,13 @@ DECLARE
 BEGIN
     WITH held AS (
         SELECT j.id FROM jobs j JOIN unnest(p_jobs, p_sends) AS a(id, send) ON a.id = j.id AND a.send = j.send
-        WHERE j.status IN ('pending', 'retryable') ORDER BY j.id FOR UPDATE OF j
+        WHERE j.status IN ('pending', 'retryable') FOR NO KEY UPDATE OF j SKIP LOCKED
+    ), free AS (
+        SELECT o.job_id FROM outbox o JOIN held h ON h.id = o.job_id
+        WHERE o.sent_at IS NOT NULL FOR UPDATE OF o SKIP LOCKED
     ), back AS (
         UPDATE outbox o SET sent_at = NULL, sent_by = NULL, reason = p_reason
-        FROM held h WHERE o.job_id = h.id AND o.sent_at IS NOT NULL RETURNING o.job_id
+        FROM free f WHERE o.job_id = f.job_id RETURNING o.job_id
     ), voided AS (
         UPDATE jobs j SET send = j.send + 1, updated_at = now() FROM back b WHERE j.id = b.job_id RETURNING 1
     )
@@ -20,3 +24,10 @@ BEGIN
     END IF;
     RETURN v_count;
 END $$;
+
+-- Of these sends, the jobs that still wait on them.
+CREATE OR REPLACE FUNCTION pipeline_still_sent(p_jobs uuid[], p_sends bigint[]) RETURNS SETOF uuid LANGUAGE sql STABLE AS $$
+    SELECT j.id FROM unnest(p_jobs, p_sends) AS a(id, send) JOIN jobs j ON j.id = a.id AND j.send = a.send
+         JOIN outbox o ON o.job_id = j.id AND o.sent_at IS NOT NULL
+    WHERE j.status IN ('pending', 'retryable')
+$$;

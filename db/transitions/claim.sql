@@ -1,8 +1,9 @@
 -- Claim jobs by id for the idle threads of one process: pending or retryable, same phase, same send number,
 -- a free processor where the phase has a pool. Each row goes to one delivery; a claim repeated by the same
--- delivery (its COMMIT was lost) gets the same answer. Every ask gets a verdict: 'claimed', or why not.
+-- delivery (its COMMIT was lost) gets the same answer. Every ask gets a verdict: 'claimed', or why not. 'locked': some
+-- other transaction holds the row, perhaps an application's for a long time; ask again, nobody waits for it here.
 -- Nearly all are good tokens of open phases without a pool: one plain UPDATE takes those, and only what it
--- did not take is looked at closely. Rows are locked in id order, here as there.
+-- did not take is looked at closely.
 CREATE OR REPLACE FUNCTION pipeline_claim(
     p_worker text, p_ids uuid[], p_queues text[], p_sends bigint[], p_deliveries bigint[], p_sent timestamptz[])
 RETURNS TABLE (place integer, verdict text, fence bigint, attempts integer, max_attempts integer, crashes integer,
@@ -13,7 +14,9 @@ DECLARE
     v_taken integer[];
 BEGIN
     FOR place, fence, attempts, max_attempts, crashes, isolated, priority, body, result, trace_id, span_id IN
-        WITH taken AS (
+        WITH free AS MATERIALIZED (
+            SELECT j.id FROM jobs j WHERE j.id = ANY (p_ids) FOR NO KEY UPDATE SKIP LOCKED
+        ), taken AS (
             UPDATE jobs j
             SET status = 'running', fence = j.fence + 1, locked_by = p_worker, locked_at = now(), heartbeat_at = now(),
                 updated_at = now(), sent_at = coalesce(a.sent_at, now()), delivery = a.delivery,
@@ -21,7 +24,7 @@ BEGIN
             FROM (SELECT a.place, a.id, a.send, a.delivery, a.sent_at, ph.workflow, ph.phase, ph.isolated
                   FROM unnest(p_ids, p_queues, p_sends, p_deliveries, p_sent)
                        WITH ORDINALITY AS a(id, queue, send, delivery, sent_at, place)
-                       JOIN phases ph ON ph.queue = a.queue
+                       JOIN free ON free.id = a.id JOIN phases ph ON ph.queue = a.queue
                   WHERE ph.pool IS NULL AND (ph.paused_until > now()) IS NOT TRUE ORDER BY a.id, a.place) a
             WHERE j.id = a.id AND j.send = a.send AND j.status IN ('pending', 'retryable')
               AND j.phase = a.phase AND j.workflow = a.workflow
@@ -63,13 +66,14 @@ BEGIN
              WITH ORDINALITY AS a(id, queue, send, delivery, sent_at, place)
         WHERE a.place <> ALL (p_but)
     ), seen AS MATERIALIZED (
-        SELECT j.* FROM jobs j WHERE j.id = ANY (p_ids) ORDER BY j.id FOR UPDATE
+        SELECT j.* FROM jobs j WHERE j.id = ANY (p_ids) FOR NO KEY UPDATE SKIP LOCKED
     ), looked AS (
         SELECT ask.place, ask.id, ask.delivery, ask.sent_at, ph.id AS phase_id, ph.workflow, ph.phase, ph.pool,
                ph.paused_until > now() AS paused,
                ph.isolated OR s.crashes > 0 AS isolated, s.locked_by AS holder,
                CASE
-                   WHEN s.id IS NULL THEN 'unknown_job'
+                   WHEN s.id IS NULL THEN
+                       CASE WHEN EXISTS (SELECT 1 FROM jobs l WHERE l.id = ask.id) THEN 'locked' ELSE 'unknown_job' END
                    WHEN ph.id IS NULL OR s.workflow <> ph.workflow THEN 'other_phase'
                    WHEN s.status = 'running' AND s.locked_by = p_worker AND s.delivery = ask.delivery THEN 'claimed'
                    WHEN s.status = 'succeeded' THEN 'finished'

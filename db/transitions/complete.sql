@@ -5,7 +5,8 @@
 -- may go on with the job itself (p_onward, the queue it would go on in): the next phase is claimed here and now,
 -- under a new fence, and the message at hand carries the job further. Not if anybody waits before that phase, or if
 -- one failure could end the job there: its message would be dead-lettered in the wrong queue.
--- Verdicts: 'done', 'handed_over', 'went_on', 'lost', or 'repeated' when this very attempt had committed before.
+-- Verdicts: 'done', 'handed_over', 'went_on', 'lost', 'repeated' when this very attempt had committed before, or
+-- 'locked' when another transaction holds the row: nothing was done for it, ask again.
 -- Nearly all are last phases or covered by a grant, of phases without a pool and jobs without a batch: one plain
 -- statement moves those, and only what it did not move is looked at closely.
 CREATE OR REPLACE FUNCTION pipeline_complete(p_worker integer, p_ids uuid[], p_fences bigint[], p_results jsonb[],
@@ -18,7 +19,9 @@ DECLARE
     v_moved integer[];
 BEGIN
     FOR place, verdict, queue, actor, send, max_attempts, sent_at, fence, body, result IN
-        WITH moved AS (
+        WITH free AS MATERIALIZED (
+            SELECT j.id FROM jobs j WHERE j.id = ANY (p_ids) FOR NO KEY UPDATE SKIP LOCKED
+        ), moved AS (
             UPDATE jobs j
             SET status = CASE WHEN a.next_id IS NULL THEN 'succeeded' WHEN a.goes_on THEN 'running' ELSE 'pending' END,
                 phase = coalesce(a.next_phase, j.phase), max_attempts = coalesce(a.max_attempts, j.max_attempts),
@@ -33,8 +36,8 @@ BEGIN
                 ready_at = now(), updated_at = now(), locked_by = CASE WHEN a.goes_on THEN j.locked_by END,
                 locked_at = CASE WHEN a.goes_on THEN now() END, heartbeat_at = CASE WHEN a.goes_on THEN now() END,
                 sent_at = CASE WHEN a.goes_on THEN now() END, delivery = CASE WHEN a.goes_on THEN j.delivery END,
-                isolated = CASE WHEN a.goes_on THEN false END, next_retry_at = NULL, wait_reason = NULL,
-                progress_done = NULL, progress_total = NULL, error_message = NULL,
+                isolated = CASE WHEN a.goes_on THEN false END, slot = NULL, next_retry_at = NULL, wait_reason = NULL,
+                waits = 0, progress_done = NULL, progress_total = NULL, error_message = NULL,
                 lane = CASE WHEN a.next_id IS NULL THEN j.lane END
             FROM (SELECT a.place, a.id, a.fence, a.result, h.attempts, h.ready_at, h.next_retry_at, h.sent_at,
                          h.locked_at, h.phase, h.wait_reason, ph.id AS phase_id, nx.id AS next_id,
@@ -42,7 +45,7 @@ BEGIN
                   FROM unnest(p_ids, p_fences, p_results, p_granted, p_onward)
                        WITH ORDINALITY AS a(id, fence, result, granted, onward, place)
                        -- Read without a lock: nothing noted here changes while this fence holds.
-                       JOIN jobs h ON h.id = a.id AND h.fence = a.fence
+                       JOIN free ON free.id = a.id JOIN jobs h ON h.id = a.id AND h.fence = a.fence
                        JOIN phases ph ON ph.workflow = h.workflow AND ph.phase = h.phase
                        LEFT JOIN phases nx ON nx.id = ph.next_id
                        CROSS JOIN LATERAL (SELECT CASE WHEN nx.queue = a.onward THEN
@@ -85,7 +88,7 @@ BEGIN
         p_worker, p_ids, p_fences, p_results, p_granted, coalesce(v_moved, '{}'));
 END $$;
 
--- The whole look: gates, pools, batches, repeats and lost claims. Rows are locked in id order, as a heartbeat does.
+-- The whole look: gates, pools, batches, repeats, lost claims and locked rows.
 CREATE OR REPLACE FUNCTION pipeline_complete_carefully(
     p_worker integer, p_ids uuid[], p_fences bigint[], p_results jsonb[], p_granted boolean[], p_but integer[])
 RETURNS TABLE (place integer, verdict text, queue text, actor text, send bigint, max_attempts integer, sent_at timestamptz,
@@ -93,13 +96,14 @@ RETURNS TABLE (place integer, verdict text, queue text, actor text, send bigint,
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
+    v_free uuid[];
     v_children uuid[];
     v_pooled text[];
     v_child uuid;
     v_here text;
     v_next text;
 BEGIN
-    PERFORM 1 FROM jobs j WHERE j.id = ANY (p_ids) ORDER BY j.id FOR UPDATE;
+    v_free := ARRAY(SELECT j.id FROM jobs j WHERE j.id = ANY (p_ids) FOR NO KEY UPDATE SKIP LOCKED);
     FOR place, verdict, queue, actor, send, max_attempts, sent_at, fence, body, result, v_child, v_here, v_next IN
     WITH ask AS (
         SELECT a.place::integer AS place, a.id, a.fence, a.result, a.granted
@@ -117,7 +121,7 @@ BEGIN
         FROM ask JOIN jobs h ON h.id = ask.id
              JOIN phases ph ON ph.workflow = h.workflow AND ph.phase = h.phase
              LEFT JOIN phases nx ON nx.id = ph.next_id
-        WHERE h.fence = ask.fence AND h.locked_by IS NOT NULL
+        WHERE h.fence = ask.fence AND h.locked_by IS NOT NULL AND h.id = ANY (v_free)
     ), gate AS MATERIALIZED (
         SELECT n.id, n.behind, CASE WHEN n.behind OR n.throttle_count IS NOT NULL THEN 0 ELSE pipeline_room(n.nx) END AS room
         FROM (SELECT nx, nx.id, nx.throttle_count, pipeline_anybody_waits(nx.id) AS behind
@@ -134,7 +138,7 @@ BEGIN
             completed_at = CASE WHEN r.next_id IS NULL THEN now() END,
             ready_at = now(), updated_at = now(), locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
             sent_at = NULL, delivery = NULL, slot = NULL, isolated = NULL, next_retry_at = NULL, wait_reason = NULL,
-            progress_done = NULL, progress_total = NULL, error_message = NULL,
+            waits = 0, progress_done = NULL, progress_total = NULL, error_message = NULL,
             -- The lane is the first phase's outside system.
             lane = CASE WHEN r.next_id IS NULL THEN j.lane END
         FROM route r WHERE j.id = r.id AND j.fence = r.held_fence AND j.locked_by IS NOT NULL
@@ -166,8 +170,8 @@ BEGIN
            CASE WHEN m.id IS NOT NULL AND r.next_id IS NULL THEN 'done'
                 WHEN m.id IS NOT NULL THEN 'handed_over'
                 WHEN w.fence IS NOT NULL THEN 'went_on'
-                WHEN pipeline_outcome(ask.id, ask.fence) = 'succeeded' THEN 'repeated'
-                ELSE 'lost' END,
+                ELSE CASE pipeline_not_held(ask.id, ask.fence)
+                     WHEN 'succeeded' THEN 'repeated' WHEN 'locked' THEN 'locked' ELSE 'lost' END END,
            coalesce(r.next_queue, w.queue), coalesce(r.next_actor, w.actor), coalesce(m.send, w.send),
            coalesce(r.next_max, w.max_attempts), coalesce(h.sent_at, w.sent_at), w.fence, w.body, w.result,
            CASE WHEN m.id IS NOT NULL AND r.next_id IS NULL AND r.batch_id IS NOT NULL THEN m.id END,

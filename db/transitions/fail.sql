@@ -1,10 +1,11 @@
--- A permanent error: no retry can help. Verdicts: 'failed', 'lost'.
+-- A permanent error: no retry can help. Verdicts: 'failed', 'lost', 'locked'.
 CREATE OR REPLACE FUNCTION pipeline_fail(p_id uuid, p_fence bigint, p_error text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     v_job jobs;
 BEGIN
-    SELECT * INTO v_job FROM jobs WHERE id = p_id AND fence = p_fence AND status = 'running' FOR UPDATE;
-    IF NOT FOUND THEN RETURN pipeline_outcome(p_id, p_fence); END IF;
+    SELECT * INTO v_job FROM jobs WHERE id = p_id AND fence = p_fence AND status = 'running'
+    FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN RETURN pipeline_not_held(p_id, p_fence); END IF;
     PERFORM pipeline_note(v_job, 'failed', p_error);
     PERFORM pipeline_end_failed(v_job, v_job.crashes, v_job.attempts + 1, p_error);
     RETURN 'failed';

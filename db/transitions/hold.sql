@@ -1,7 +1,14 @@
--- Whether the attempt still holds its job, and a promise that it does until this transaction ends: what is
--- written beside it (a checkpoint) is as fenced as a transition.
+-- Whether the attempt still holds its job, and a promise that it does until this transaction ends: what is written
+-- beside it (a checkpoint) is as fenced as a transition. True: won. False: lost. Null: locked, ask again.
 CREATE OR REPLACE FUNCTION pipeline_hold(p_id uuid, p_fence bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM 1 FROM jobs WHERE id = p_id AND fence = p_fence AND status = 'running' FOR NO KEY UPDATE;
-    RETURN FOUND;
+    PERFORM 1 FROM jobs WHERE id = p_id AND fence = p_fence AND status = 'running' FOR NO KEY UPDATE SKIP LOCKED;
+    RETURN CASE WHEN FOUND THEN true WHEN pipeline_not_held(p_id, p_fence) <> 'locked' THEN false END;
 END $$;
+
+-- Why a fenced step did not get its row: 'locked' (another transaction holds it; ask again), how the attempt ended if
+-- it did (the answer to a step that is repeated after an unknown COMMIT), or 'lost'.
+CREATE OR REPLACE FUNCTION pipeline_not_held(p_id uuid, p_fence bigint) RETURNS text LANGUAGE sql VOLATILE AS $$
+    SELECT CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE id = p_id AND fence = p_fence AND status = 'running')
+                THEN 'locked' ELSE pipeline_outcome(p_id, p_fence) END
+$$;

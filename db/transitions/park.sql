@@ -6,8 +6,9 @@ RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     v_job jobs;
 BEGIN
-    SELECT * INTO v_job FROM jobs WHERE id = p_id AND fence = p_fence AND status = 'running' FOR UPDATE;
-    IF NOT FOUND THEN RETURN pipeline_outcome(p_id, p_fence); END IF;
+    SELECT * INTO v_job FROM jobs WHERE id = p_id AND fence = p_fence AND status = 'running'
+    FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN RETURN pipeline_not_held(p_id, p_fence); END IF;
     PERFORM pipeline_note(v_job, p_outcome, p_error);
     PERFORM pipeline_end_waiting(v_job, 'pending', v_job.attempts, v_job.crashes,
                                  now() + make_interval(secs => p_delay), p_reason, NULL);

@@ -1,19 +1,18 @@
--- The backstop behind redelivery: running jobs whose worker's lock stayed free for p_patience, or whose
--- heartbeat is older than their phase allows, go back to waiting. Also sends again what a dead worker had
--- marked as sent but not seen confirmed. Returns what it did, a row a job. A row that somebody has locked just now
--- is left for the next time: this runs in the relay's thread, which must not wait.
-CREATE OR REPLACE FUNCTION pipeline_reclaim(p_patience interval)
+-- The backstop behind redelivery: jobs of dead workers (p_dead, their numbers) and jobs without a fresh heartbeat
+-- (p_jobs, p_fences) wait again. The caller has seen each of them twice, far enough apart (pipeline/flow/reclaim.py);
+-- here the second look is taken once more, under lock. Also sends again what a dead worker had marked as sent but not
+-- seen confirmed. Returns what it did, a row a job. A row that somebody has locked just now is left for the next time.
+CREATE OR REPLACE FUNCTION pipeline_reclaim(p_dead integer[], p_jobs uuid[], p_fences bigint[])
 RETURNS TABLE (job_id uuid, queue text, send bigint, worker text, verdict text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_worker workers;
     v_row record;
 BEGIN
-    UPDATE workers SET missing_since = now() WHERE stopped_at IS NULL AND missing_since IS NULL AND NOT pipeline_alive(id);
-    UPDATE workers SET missing_since = NULL WHERE stopped_at IS NULL AND missing_since IS NOT NULL AND pipeline_alive(id);
-    FOR v_worker IN SELECT * FROM workers WHERE stopped_at IS NULL AND missing_since <= now() - p_patience ORDER BY no LOOP
+    FOR v_worker IN SELECT * FROM workers w WHERE w.no = ANY (p_dead) AND w.stopped_at IS NULL AND NOT pipeline_alive(w.id)
+                    ORDER BY w.no LOOP
         FOR v_row IN SELECT j.id, j.fence, j.workflow || '.' || j.phase AS queue, j.send, j.isolated
-                     FROM running_jobs j WHERE j.locked_by = v_worker.id ORDER BY j.id FOR UPDATE SKIP LOCKED
+                     FROM running_jobs j WHERE j.locked_by = v_worker.id ORDER BY j.id FOR NO KEY UPDATE SKIP LOCKED
         LOOP
             job_id := v_row.id; queue := v_row.queue; send := v_row.send; worker := v_worker.id;
             verdict := pipeline_crash(v_row.id, v_row.fence, 'crashed',
@@ -23,17 +22,65 @@ BEGIN
         PERFORM pipeline_unsend(array_agg(j.id), array_agg(j.send), 'sender_died')
         FROM outbox o JOIN jobs j ON j.id = o.job_id
         WHERE o.sent_by = v_worker.no AND o.sent_at >= v_worker.confirmed_at;
+        -- What was locked keeps the worker on the list, to be looked at again.
         UPDATE workers w SET stopped_at = now() WHERE w.no = v_worker.no
-            AND w.id NOT IN (SELECT j.locked_by FROM running_jobs j);
+            AND w.id NOT IN (SELECT j.locked_by FROM running_jobs j)
+            AND NOT EXISTS (SELECT 1 FROM outbox o JOIN jobs j ON j.id = o.job_id AND j.status <> 'running'
+                            WHERE o.sent_by = w.no AND o.sent_at >= w.confirmed_at);
     END LOOP;
     FOR v_row IN SELECT j.id, j.fence, ph.queue, j.send, j.locked_by, j.heartbeat_at
-                 FROM running_jobs j JOIN phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase
-                 WHERE j.heartbeat_at < now() - ph.stale_after ORDER BY j.id
-                 FOR UPDATE OF j SKIP LOCKED
+                 FROM unnest(p_jobs, p_fences) AS a(id, fence) JOIN jobs j ON j.id = a.id AND j.fence = a.fence
+                      JOIN phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase
+                 WHERE j.status = 'running' AND j.heartbeat_at < now() - ph.stale_after ORDER BY j.id
+                 FOR NO KEY UPDATE OF j SKIP LOCKED
     LOOP
         job_id := v_row.id; queue := v_row.queue; send := v_row.send; worker := v_row.locked_by;
         verdict := pipeline_crash(v_row.id, v_row.fence, 'stale',
             format('no heartbeat from worker %s since %s', v_row.locked_by, v_row.heartbeat_at), true);
         RETURN NEXT;
+    END LOOP;
+END $$;
+
+-- Workers that are not there: their lock is free and they did not say goodbye.
+CREATE OR REPLACE FUNCTION pipeline_missing_workers() RETURNS SETOF integer LANGUAGE sql VOLATILE AS $$
+    SELECT w.no FROM workers w WHERE w.stopped_at IS NULL AND NOT pipeline_alive(w.id) ORDER BY w.no
+$$;
+
+-- Running jobs whose last heartbeat is older than p_older; stale says whether it is older than the phase allows. One that
+-- another transaction holds may have been refused its heartbeat for that reason alone, and is not looked at.
+CREATE OR REPLACE FUNCTION pipeline_silent_jobs(p_older interval)
+RETURNS TABLE (job_id uuid, fence bigint, heartbeat_at timestamptz, stale boolean) LANGUAGE sql VOLATILE AS $$
+    SELECT j.id, j.fence, j.heartbeat_at, j.heartbeat_at < now() - ph.stale_after
+    FROM running_jobs j JOIN phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase
+    WHERE j.heartbeat_at < now() - least(p_older, ph.stale_after) FOR NO KEY UPDATE OF j SKIP LOCKED
+$$;
+
+-- A worker that was cut off lost its jobs, and a crash was counted for each. It is back, so it never crashed: the crash
+-- is taken off again, once, and a job that was called a poison pill for it starts again. Returns what was settled this
+-- way or has nothing to be settled; what another transaction holds is missing from the answer: ask again.
+CREATE OR REPLACE FUNCTION pipeline_refund_crash(p_worker text, p_jobs uuid[], p_fences bigint[])
+RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+DECLARE
+    v_row record;
+BEGIN
+    FOR v_row IN
+        SELECT a.id, a.fence, j.id IS NOT NULL AS free, j.status, j.phase, t.outcome, t.phase AS charged_in
+        FROM unnest(p_jobs, p_fences) AS a(id, fence)
+             LEFT JOIN LATERAL (SELECT * FROM jobs WHERE id = a.id FOR NO KEY UPDATE SKIP LOCKED) j ON true
+             LEFT JOIN attempts t ON t.job_id = a.id AND t.fence = a.fence AND t.worker = p_worker
+                  AND t.outcome IN ('crashed', 'stale', 'poisoned')
+        ORDER BY a.id
+    LOOP
+        IF v_row.outcome IS NOT NULL THEN
+            CONTINUE WHEN NOT v_row.free;
+            UPDATE attempts SET outcome = 'handed_back', error = left(error || ' (it came back: not charged)', 20000)
+            WHERE job_id = v_row.id AND fence = v_row.fence;
+            IF v_row.status = 'failed' AND v_row.outcome = 'poisoned' THEN
+                PERFORM pipeline_replay(v_row.id);
+            ELSE
+                UPDATE jobs SET crashes = greatest(crashes - 1, 0) WHERE id = v_row.id AND phase = v_row.charged_in;
+            END IF;
+        END IF;
+        RETURN NEXT v_row.id;
     END LOOP;
 END $$;

@@ -3,7 +3,7 @@
 -- A worker that finds itself named as the holder of a job it does not run (the answer to its own take-over was lost)
 -- takes it over from itself, at no cost.
 -- A job that had gone on to a later phase ('went_on') cannot run here, in the queue of an earlier one: it goes back
--- to waiting, and the message has done its part.
+-- to waiting, and the message has done its part. 'locked': another transaction holds the row; ask again.
 CREATE OR REPLACE FUNCTION pipeline_take_over(p_worker text, p_id uuid, p_send bigint, p_holder text, p_fence bigint,
                                               p_delivery bigint)
 RETURNS text LANGUAGE plpgsql AS $$
@@ -14,8 +14,12 @@ DECLARE
     v_verdict text;
 BEGIN
     SELECT * INTO v_job FROM jobs
-    WHERE id = p_id AND status = 'running' AND send = p_send AND locked_by = p_holder AND fence = p_fence FOR UPDATE;
-    IF NOT FOUND THEN RETURN 'changed'; END IF;
+    WHERE id = p_id AND status = 'running' AND send = p_send AND locked_by = p_holder AND fence = p_fence
+    FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE id = p_id AND status = 'running' AND send = p_send
+                                 AND locked_by = p_holder AND fence = p_fence) THEN 'locked' ELSE 'changed' END;
+    END IF;
     SELECT * INTO v_phase FROM phases WHERE workflow = v_job.workflow AND phase = v_job.phase;
     IF p_holder <> p_worker AND pipeline_alive(p_holder) AND v_job.heartbeat_at > now() - v_phase.stale_after THEN RETURN 'held'; END IF;
     IF v_job.carrier IS NOT NULL THEN

@@ -5,7 +5,8 @@ DECLARE
     v_job jobs;
 BEGIN
     SELECT * INTO v_job FROM jobs
-    WHERE id = p_id AND send = p_send AND status IN ('pending', 'retryable') FOR UPDATE;
+    WHERE id = p_id AND send = p_send AND status IN ('pending', 'retryable')
+    FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN RETURN false; END IF;
     v_job.fence := v_job.fence + 1;
     v_job.sent_at := (SELECT o.sent_at FROM outbox o WHERE o.job_id = p_id);

@@ -68,13 +68,15 @@ BEGIN
         RETURN NEXT;
     END LOOP;
     FOR v_row IN
-        SELECT b.id, b.remaining, c.open FROM batches b CROSS JOIN LATERAL (
-            SELECT count(*)::integer AS open FROM jobs j WHERE j.batch_id = b.id AND j.counted IS NULL) c
-        WHERE b.completed_at IS NULL AND b.remaining <> c.open ORDER BY b.id FOR UPDATE OF b
+        SELECT b.id, b.remaining - c.ended AS remaining, c.open FROM batches b CROSS JOIN LATERAL (
+            SELECT (SELECT count(*)::integer FROM jobs j WHERE j.batch_id = b.id AND j.counted IS NULL) AS open,
+                   (SELECT coalesce(sum(e.ended), 0)::integer FROM batch_ends e WHERE e.batch_id = b.id) AS ended) c
+        WHERE b.completed_at IS NULL AND b.remaining - c.ended <> c.open ORDER BY b.id FOR UPDATE OF b SKIP LOCKED
     LOOP
         problem := 'batch that counts wrong'; subject := v_row.id;
         detail := format('%s said to be open, %s are', v_row.remaining, v_row.open);
         IF p_repair THEN
+            DELETE FROM batch_ends WHERE batch_id = v_row.id;
             UPDATE batches SET remaining = v_row.open, total = greatest(total, v_row.open) WHERE id = v_row.id;
             PERFORM pipeline_finish_batch(v_row.id);
         END IF;

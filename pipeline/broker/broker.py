@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -37,13 +38,20 @@ class PipelineBroker(RabbitmqBroker):
     whatever waits, waits in PostgreSQL.
     """
 
-    def __init__(self, address: Callable[[], tuple[str, QueueType]], middleware: list[Middleware]) -> None:
+    def __init__(
+        self,
+        address: Callable[[], tuple[str, QueueType]],
+        middleware: list[Middleware],
+        guarded: Callable[[str, Callable[[], None]], threading.Thread],
+    ) -> None:
         self._address = address
+        self._guarded = guarded
         super().__init__(confirm_delivery=True, middleware=middleware)
         self.link: Link | None = None
         self.inbound: Inbound | None = None
         self.outbound: Outbound | None = None
         self.before_close: Callable[[], None] = lambda: None
+        self.exit_code = 0
 
     @property  # type: ignore[override]
     def parameters(self) -> list[Parameters]:
@@ -68,7 +76,7 @@ class PipelineBroker(RabbitmqBroker):
     def open(self) -> tuple[Inbound, Outbound]:
         """Start the AMQP thread of this process."""
         if self.link is None:
-            self.link = Link("pipeline-amqp")
+            self.link = Link("pipeline-amqp", self._guarded)
             self.inbound = Inbound(self.link, self._addresses, self.queue_type)
             self.outbound = Outbound(self.link, self._addresses, self.queue_type)
             self.link.start()
@@ -81,6 +89,9 @@ class PipelineBroker(RabbitmqBroker):
         if self.link is not None:
             self.link.stop()
         super().close()
+        if self.exit_code:
+            # Dramatiq's worker would end with 0, and nobody would start it again.
+            sys.exit(self.exit_code)
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Consumer:
         inbound, _ = self.open()

@@ -22,6 +22,8 @@ class Delivery(MessageProxy):
 
     ``deferred`` is set by whoever takes over the acknowledgement, to be made after a commit.
     ``returned`` is set when the message was given back to the broker before anybody started on it.
+    ``abandoned`` is set when its thread is stuck and the job was settled without it.
+    ``looks`` counts how often its job could not be claimed because another transaction held the row.
     """
 
     def __init__(self, message: Message[Any], channel: Channel, tag: int, queue: str, headers: dict[str, Any]) -> None:
@@ -37,6 +39,8 @@ class Delivery(MessageProxy):
         self.arrived = monotonic()
         self.deferred = False
         self.returned = False
+        self.abandoned = False
+        self.looks = 0
         self.claim: Any = None
 
     def onward(self, message: Message[Any]) -> Delivery:

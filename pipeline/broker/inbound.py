@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from dramatiq import Message
@@ -25,6 +26,8 @@ log = logging.getLogger("pipeline.broker")
 OnDelivery = Callable[[Delivery], None]
 BODY_LIMIT = 256 * 1024
 LISTEN_AGAIN = 0.2
+# A message is not kept unacknowledged for longer than this, in seconds: RabbitMQ closes the channel after half an hour.
+LONGEST_ASIDE = 600.0
 
 
 class Inbound(Side):
@@ -41,6 +44,8 @@ class Inbound(Side):
         self._tags: dict[str, str] = {}
         self._unstarted: set[Delivery] = set()
         self._paused = False
+        self._closed = False
+        self._aside: dict[str, int] = {}
         self._lock = Lock()
 
     def consume(self, queue: str, prefetch: int, on_delivery: OnDelivery) -> None:
@@ -57,9 +62,14 @@ class Inbound(Side):
         """Send the message to its dead-letter queue."""
         self._link.call(lambda: self._reject(delivery))
 
-    def give_back(self, delivery: Delivery) -> None:
-        """Put the message back into its queue: nothing is known to have happened to its job."""
-        self._link.call(lambda: self._requeue([delivery]))
+    def set_aside(self, delivery: Delivery, seconds: float) -> None:
+        """Hand the message out again after a while: nothing can be said about its job now. No thread waits for it."""
+        self._link.call(lambda: self._set_aside(delivery, seconds))
+
+    def unstarted(self) -> list[Delivery]:
+        """What this process holds and has not started."""
+        with self._lock:
+            return list(self._unstarted)
 
     def begin(self, delivery: Delivery) -> bool:
         """Mark the message as started. False if it is no longer ours and must be left alone."""
@@ -75,16 +85,18 @@ class Inbound(Side):
         """Whether a thread that becomes free now would have nothing to do, and ``queue`` is consumed."""
         return not self._unstarted and not self._paused and queue in self._tags
 
-    def pause(self) -> None:
-        """Take no more jobs and give back those nobody started on: others may have free threads.
+    def pause_if(self, wanted: Callable[[], bool]) -> None:
+        """Take no more jobs if ``wanted`` says so when it is asked, in the AMQP thread; otherwise take them again.
 
-        Sweeps are taken all the same: they have a thread of their own.
+        Those nobody started on are given back: others may have free threads. Sweeps are taken all the same: they have
+        a thread of their own.
         """
-        self._link.call(self._pause)
+        self._link.call(lambda: self._pause() if self._closed or wanted() else self._resume())
 
-    def resume(self) -> None:
-        """Take messages again."""
-        self._link.call(self._resume)
+    def close_intake(self) -> None:
+        """Take no more jobs, for good: this process ends."""
+        self._closed = True
+        self._link.call(self._pause)
 
     def deaf(self) -> list[str]:
         """The queues that should be consumed and are not, unless on purpose."""
@@ -98,6 +110,7 @@ class Inbound(Side):
 
     def on_lost(self) -> None:
         self._tags.clear()
+        self._aside.clear()
         with self._lock:
             self._unstarted.clear()
 
@@ -111,6 +124,7 @@ class Inbound(Side):
         if queue in self._tags or (self._paused and queue != SWEEPS):
             return
         prefetch, _ = self._consumers[queue]
+        self._aside[queue] = 0
         channel.basic_qos(prefetch_count=prefetch)
 
         def deliver(tag: int, body: bytes, headers: dict[str, Any] | None = None) -> None:
@@ -192,6 +206,24 @@ class Inbound(Side):
                 if delivery.channel is self.channel and delivery.channel.is_open:
                     delivery.channel.basic_nack(delivery.tag, requeue=True)
 
+    def _set_aside(self, delivery: Delivery, seconds: float) -> None:
+        if not delivery.live or delivery.channel is not self.channel:
+            return
+        if monotonic() - delivery.arrived > LONGEST_ASIDE:
+            self._requeue([delivery])
+            return
+        self._link.later(seconds, partial(self._hand_out_again, delivery))
+        self._aside[delivery.queue] = self._aside.get(delivery.queue, 0) + 1
+        prefetch, _ = self._consumers[delivery.queue]
+        if delivery.queue in self._tags and self._aside[delivery.queue] * 2 >= prefetch:
+            # They must not use up the prefetch of their queue. RabbitMQ counts by consumer: a new one starts from zero.
+            delivery.channel.basic_cancel(self._stop(delivery.queue))
+            self._start(delivery.channel, delivery.queue)
+
+    def _hand_out_again(self, delivery: Delivery) -> None:
+        if delivery.live and delivery.channel is self.channel:
+            self.begin_here(delivery)
+
     def _pause(self) -> None:
         self._paused = True
         if self.channel is None or not self.channel.is_open:
@@ -205,6 +237,8 @@ class Inbound(Side):
         self._requeue(returned)
 
     def _resume(self) -> None:
+        if not self._paused:
+            return
         self._paused = False
         if self.channel is not None and self.channel.is_open:
             for queue in self._consumers:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Thread
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from pika.adapters.select_connection import IOLoop, SelectConnection
@@ -24,15 +25,26 @@ if TYPE_CHECKING:
 log = logging.getLogger("pipeline.broker")
 
 RECONNECT = (0.1, 0.3, 1.0, 2.0)
+# The thread is started again when it fails. If it keeps failing for so many seconds, the process ends.
+GIVE_UP_AFTER = 30.0
+START_AGAIN = 0.5
+
+
+def _plain_thread(name: str, run: Callable[[], None]) -> Thread:
+    return Thread(target=run, name=name, daemon=True)
 
 
 class Link:
-    """An I/O loop in a thread. Everything that touches a connection runs in it, by ``call``."""
+    """An I/O loop in a thread. Everything that touches a connection runs in it, by ``call``.
 
-    def __init__(self, name: str) -> None:
+    ``guarded`` makes the thread: one that takes the process with it, should it fail for good.
+    """
+
+    def __init__(self, name: str, guarded: Callable[[str, Callable[[], None]], Thread] = _plain_thread) -> None:
         self._loop = IOLoop()
-        self._thread = Thread(target=self._loop.start, name=name, daemon=True)
+        self._thread = guarded(name, self._run)
         self._sides: list[Side] = []
+        self._stopping = False
 
     def start(self) -> None:
         """Start the thread; connections are opened as their sides are added."""
@@ -55,12 +67,40 @@ class Link:
         """Close the connections in order and end the thread."""
         if not self._thread.is_alive():
             return
+        self._stopping = True
         self.call(self._close_all)
         self._thread.join(timeout)
 
     @property
     def loop(self) -> IOLoop:
         return self._loop
+
+    def _run(self) -> None:
+        failing_since: float | None = None
+        while True:
+            started = monotonic()
+            try:
+                self._loop.start()
+                return
+            except Exception:
+                log.exception("the AMQP thread failed; it is started again")
+            if failing_since is None or monotonic() - started > GIVE_UP_AFTER:
+                failing_since = monotonic()
+            self._begin_again(failing_since + GIVE_UP_AFTER)
+
+    def _begin_again(self, until: float) -> None:
+        """A new loop with new connections: what was on its way is in doubt, as after any lost connection."""
+        while True:
+            sleep(START_AGAIN)
+            try:
+                self._loop = IOLoop()
+                break
+            except OSError:
+                if monotonic() > until:
+                    raise
+        for side in self._sides:
+            side.drop()
+            self.call(side.connect)
 
     def _close_all(self) -> None:
         for side in self._sides:
@@ -147,13 +187,24 @@ class Side:
         if self._closing:
             return
         choices = self._parameters()
-        self._connection = SwiftConnection(
-            choices[self._failures % len(choices)],
-            on_open_callback=self._opened,
-            on_open_error_callback=self._lost,
-            on_close_callback=self._lost,
-            custom_ioloop=self._link.loop,
-        )
+        try:
+            self._connection = SwiftConnection(
+                choices[self._failures % len(choices)],
+                on_open_callback=self._opened,
+                on_open_error_callback=self._lost,
+                on_close_callback=self._lost,
+                custom_ioloop=self._link.loop,
+            )
+        except OSError as error:
+            # No file descriptor left, say: there may be one again in a moment.
+            self._connection = None
+            self._try_again(error)
+
+    def drop(self) -> None:
+        """Forget the connection: its loop is gone."""
+        was_open, self.channel, self._connection = self.channel is not None, None, None
+        if was_open:
+            self.on_lost()
 
     def close(self) -> None:
         """Close for good."""
@@ -192,8 +243,10 @@ class Side:
         was_open, self.channel = self.channel is not None, None
         if was_open:
             self.on_lost()
-        if self._closing:
-            return
+        if not self._closing:
+            self._try_again(reason)
+
+    def _try_again(self, reason: object) -> None:
         delay = RECONNECT[min(self._failures, len(RECONNECT) - 1)]
         self._failures += 1
         log.warning("no connection to RabbitMQ (%s); trying again in %.1f s", _say(reason), delay)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from itertools import pairwise
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,13 @@ from dramatiq.middleware import Middleware
 from pipeline import settings
 from pipeline.broker import broker as brokers
 from pipeline.broker.delivery import Delivery
-from pipeline.flow import caretaker, memory, process, signals
+from pipeline.broker.topology import SWEEPS
+from pipeline.flow import memory, process, signals
+from pipeline.flow.leading import Leading
 from pipeline.flow.process import WorkerProcess
 from pipeline.flow.saturation import Saturation
+from pipeline.flow.stuck import EXIT_CODE, StuckThreads
+from pipeline.flow.watch import GRACE
 from pipeline.observe import logs
 from pipeline.rules.errors import BadInput
 from pipeline.rules.phase import PhaseSpec
@@ -30,7 +33,7 @@ class Engine(Middleware):
     """Starts at worker boot, after the fork; nothing connects at import."""
 
     def __init__(self) -> None:
-        self._caretaker: caretaker.Caretaker | None = None
+        self._leading: Leading | None = None
         self._saturation: Saturation | None = None
 
     def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
@@ -50,39 +53,49 @@ class Engine(Middleware):
         ours.before_close = lambda: self._finish(running)
         assert ours.link is not None
         self._saturation = Saturation(ours.link, inbound, worker.worker_threads)
-        self._caretaker = caretaker.Caretaker(config, running.no, running.id, outbound)
-        self._caretaker.start()
+        running.stuck = StuckThreads(running, worker, self._saturation.ended)
+        self._leading = Leading(config, running.no, running.id, outbound)
+        self._leading.start()
 
     def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
-        """Take nothing new; give running jobs a grace, then hand them back at no cost."""
-        _let_threads_begin(worker)
+        """Take nothing new; give running jobs a grace, then release them at no cost, with or without their threads."""
         running = process.current()
-        running.inbound.pause()
-        timer = threading.Timer(running.settings.shutdown_grace_seconds, _hand_back, [running])
-        timer.daemon = True
-        timer.start()
+        assert self._saturation is not None and running.stuck is not None
+        brokers.current().exit_code = EXIT_CODE if running.stuck.draining else 0
+        running.stuck.draining = True
+        running.inbound.close_intake()
+        if not self._saturation.wait_until_idle(running.settings.shutdown_grace_seconds):
+            running.release_all()
+            self._saturation.wait_until_idle(GRACE + 1)
+        _let_threads_begin(worker)
 
     def after_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
-        if self._caretaker is not None:
-            self._caretaker.stop()
+        if self._leading is not None:
+            self._leading.stop()
         process.current().stop()
 
     def before_process_message(self, broker: Broker, message: MessageProxy) -> None:
-        if isinstance(message, Delivery) and self._saturation is not None:
+        if isinstance(message, Delivery) and message.queue != SWEEPS and self._saturation is not None:
             process.current().take(message)
             self._saturation.started()
 
     def after_process_message(
         self, broker: Broker, message: MessageProxy, *, result: Any = None, exception: BaseException | None = None
     ) -> None:
-        if self._saturation is not None:
+        if not isinstance(message, Delivery) or message.queue == SWEEPS:
+            return
+        if message.abandoned:
+            stuck = process.current().stuck
+            if stuck is not None:
+                stuck.came_back()
+        elif self._saturation is not None:
             self._saturation.ended()
 
     def after_skip_message(self, broker: Broker, message: MessageProxy) -> None:
         self.after_process_message(broker, message)
 
     def _finish(self, running: WorkerProcess) -> None:
-        running.committer.flush(30)
+        running.committer.flush(5)
 
 
 def _prepared() -> Settings:
@@ -115,8 +128,3 @@ def _let_threads_begin(worker: Worker) -> None:
     for thread in threads:
         while thread.is_alive() and not thread.running and monotonic() < deadline:
             sleep(0.01)
-
-
-def _hand_back(running: WorkerProcess) -> None:
-    for claim in running.presence.held():
-        claim.interrupt("shutdown")

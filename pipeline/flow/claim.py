@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -14,8 +15,14 @@ from dramatiq.middleware import Interrupt, raise_thread_exception
 from pipeline.rules.phase import PhaseSpec
 
 if TYPE_CHECKING:
+    import psycopg
+
     from pipeline.broker.delivery import Delivery
     from pipeline.flow.job import Job
+
+# A write that begins near the end of the time limit still gets this long.
+WRITE_TIME = 5.0
+STEP = 0.1
 
 
 class Interrupted(Interrupt):
@@ -24,7 +31,10 @@ class Interrupted(Interrupt):
 
 @dataclass(eq=False)
 class Claim:
-    """One attempt's hold on a job, from claim to settlement."""
+    """One attempt's hold on a job, from claim to settlement.
+
+    It is settled once: by the thread that runs it (``finish``), or without it if that thread is stuck (``give_up``).
+    """
 
     spec: PhaseSpec
     job_id: UUID
@@ -42,36 +52,78 @@ class Claim:
     reason: str | None = None
     job: Job | None = None
     stop: Callable[[], None] = lambda: None
+    thread: threading.Thread | None = None
+    using: psycopg.Connection[Any] | None = None
     deadline: float = field(init=False)
-    _thread: int | None = None
+    interrupted_at: float = float("inf")
+    finished: bool = False
+    abandoned: bool = False
+    _working: int | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
         self.deadline = monotonic() + self.spec.time_limit
 
     def __enter__(self) -> Claim:
+        self.thread = threading.current_thread()
         with self._lock:
-            self._thread = threading.get_ident()
+            # Told to stop before it began: while it waited for a thread.
+            if self.reason is not None:
+                raise Interrupted
+            self._working = threading.get_ident()
         return self
 
     def __exit__(self, *exc: object) -> None:
         with self._lock:
-            self._thread = None
+            self._working = None
         if self.reason is not None and not self.isolated and not isinstance(exc[1], Interrupted):
             self._absorb()
 
     def interrupt(self, reason: str) -> None:
         """Tell the attempt to stop: 'cancelled', 'lost', 'time_limit' or 'shutdown'. The first reason stands."""
         with self._lock:
-            if self.reason is not None:
+            if self.reason is not None or self.finished:
                 return
-            self.reason = reason
+            self.reason, self.interrupted_at = reason, monotonic()
             if self.job is not None and reason in ("cancelled", "lost"):
                 self.job.lost = reason
             if self.isolated:
                 self.stop()
-            elif self._thread is not None:
-                raise_thread_exception(self._thread, Interrupted)  # type: ignore[no-untyped-call]
+            elif self._working is not None:
+                raise_thread_exception(self._working, Interrupted)  # type: ignore[no-untyped-call]
+
+    def finish(self) -> bool:
+        """The attempt is over, and its thread settles it. False if that was done without it: nothing of it counts."""
+        with self._lock:
+            self.finished = not self.abandoned
+            return self.finished
+
+    def give_up(self) -> bool:
+        """Settle it without its thread, which does not come back. False if it did after all."""
+        with self._lock:
+            self.abandoned = not self.finished
+            return self.abandoned
+
+    @contextmanager
+    def writing(self, connection: psycopg.Connection[Any]) -> Iterator[None]:
+        """What is written over ``connection`` meanwhile is cancelled on the server if the attempt must stop."""
+        self.using = connection
+        try:
+            yield
+        finally:
+            self.using = None
+
+    def begin_write(self) -> None:
+        """The work is done; its write is bounded by what is left of the time limit, or by a little more."""
+        self.deadline = max(self.deadline, monotonic() + WRITE_TIME)
+
+    def pause(self, seconds: float) -> None:
+        """Sleep, unless the attempt is told to stop: then raise Interrupted."""
+        until = monotonic() + seconds
+        while self.reason is None and (left := until - monotonic()) > 0:
+            sleep(min(left, STEP))
+        if self.reason is not None:
+            raise Interrupted
 
     def _absorb(self) -> None:
         # The exception may still be on its way to this thread; it must not hit the next job.

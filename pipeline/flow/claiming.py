@@ -11,6 +11,7 @@ from sqlalchemy import text
 from pipeline.flow import database
 from pipeline.flow.claim import Claim
 from pipeline.flow.group_statement import Ask, ClaimRow
+from pipeline.flow.settle import DEAD_LETTERED
 from pipeline.observe.counters import count
 from pipeline.rules.phase import PhaseSpec
 
@@ -20,44 +21,60 @@ if TYPE_CHECKING:
     from pipeline.flow.token import Token
 
 # A lock that is free for a moment may belong to a worker that is just reconnecting: look twice.
-SECOND_LOOK = 0.3
+# A living one has its lock back within 0.3 s.
+SECOND_LOOK = 0.5
 LOOKS = 20
-ALIVE = text("SELECT pipeline_alive(:holder), now() - pg_postmaster_start_time() < interval '3 seconds'")
+# After an outage every lock is free for a moment: this process, or PostgreSQL itself, must have been back for so long.
+SETTLED = 3.0
+# A row that another transaction holds is asked for again soon, while the thread waits, and then with the message set
+# aside and the thread free: an application may hold it for as long as it likes.
+LOCKED_LOOKS = (0.03, 0.1)
+ASIDE, LONGEST_ASIDE = 0.5, 5.0
+ALIVE = text("SELECT pipeline_alive(:holder), extract(epoch FROM now() - pg_postmaster_start_time())")
+LAST = text("SELECT outcome FROM attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 1")
 TAKE_OVER = text("SELECT pipeline_take_over(:worker, :id, :send, :holder, :fence, :delivery)")
 REPLAY = text("SELECT pipeline_replay(:id, :send)")
-TELL_RELAY = text("SELECT pg_notify('pipeline_relay', 'dead')")
+TELL_MAINTENANCE = text("SELECT pg_notify('pipeline_maintenance', 'dead')")
 
 
 def claim_phase(worker: WorkerProcess, spec: PhaseSpec, token: Token, delivery: Delivery) -> Claim | None:
-    """A claim, or None when the message has nothing to do; the reason is counted. Looks again while it is unstable."""
+    """A claim, or None when there is nothing to do now: the message has done its part, for a reason that is counted,
+    or it is set aside because nothing can be said yet."""
     for _ in range(LOOKS):
         row = worker.committer.claim(Ask(token.job_id, spec.queue, token.send, token.sent_at, delivery))
-        verdict, holder = row.verdict, row.holder
+        verdict = row.verdict
         if verdict == "claimed":
             return _claim(spec, token.job_id, row, delivery)
-        if verdict == "failed" and delivery.revived:
-            _revive(token)
+        if verdict == "running" and token.send is not None:
+            verdict = _meet(worker, token, row.holder or "", row.fence, delivery)
+        if verdict == "locked" and _set_aside(worker, delivery):
             return None
-        if verdict != "running" or token.send is None:
-            _refuse(worker, token, verdict)
+        if verdict not in ("locked", "claimed", "changed"):
+            _refuse(worker, token, delivery, verdict)
             return None
-        verdict = _meet(worker, token, holder or "", row.fence, delivery)
-        if verdict == "poisoned":
-            delivery.fail()
-        if verdict in ("held", "poisoned", "went_on"):
-            _refuse(worker, token, "already_running" if verdict == "held" else verdict)
-            return None
-    _refuse(worker, token, "unstable")
+    worker.inbound.set_aside(delivery, LONGEST_ASIDE)
     return None
+
+
+def _set_aside(worker: WorkerProcess, delivery: Delivery) -> bool:
+    """Look again soon, in this thread at first. True if the message waits on its own from now on."""
+    delivery.looks += 1
+    if delivery.looks <= len(LOCKED_LOOKS):
+        sleep(LOCKED_LOOKS[delivery.looks - 1])
+        return False
+    count("set_aside")
+    further = delivery.looks - len(LOCKED_LOOKS) - 1
+    worker.inbound.set_aside(delivery, min(ASIDE * 2 ** min(further, 8), LONGEST_ASIDE))
+    return True
 
 
 def _meet(worker: WorkerProcess, token: Token, holder: str, fence: int, delivery: Delivery) -> str:
     """The job runs elsewhere. A living holder keeps it; a dead one loses it to us, under a new fence."""
-    free = holder != worker.id and _lock_is_free(holder)
+    free = holder != worker.id and _lock_is_free(worker, holder)
     ours = holder == worker.id and not worker.runs(token.job_id)
     if free or ours:
         sleep(SECOND_LOOK)
-        free, ours = free and _lock_is_free(holder), ours and not worker.runs(token.job_id)
+        free, ours = free and _lock_is_free(worker, holder), ours and not worker.runs(token.job_id)
     if holder == worker.id and not ours:
         return "held"
     values = {"worker": worker.id, "id": token.job_id, "send": token.send, "holder": holder, "fence": fence,
@@ -65,32 +82,44 @@ def _meet(worker: WorkerProcess, token: Token, holder: str, fence: int, delivery
     # A take-over whose answer is lost must be asked for again by us: to all others we would look like its holder.
     verdict: str = database.insist(lambda connection: connection.execute(TAKE_OVER, values).scalar_one())
     if free:
-        database.insist(lambda connection: connection.execute(TELL_RELAY))
+        database.insist(lambda connection: connection.execute(TELL_MAINTENANCE))
     if verdict == "claimed":
         count("taken_over")
         worker.log.warning("took over from a dead worker", job=str(token.job_id), holder=holder)
     return verdict
 
 
-def _lock_is_free(holder: str) -> bool:
-    """Just after a restart of PostgreSQL every lock is free; wait until workers have had time to take theirs."""
+def _lock_is_free(worker: WorkerProcess, holder: str) -> bool:
+    """Just after an outage every lock is free; wait until workers have had time to take theirs again."""
     while True:
-        with database.engine().connect() as connection:
-            alive, restarted = connection.execute(ALIVE, {"holder": holder}).one()
-        if alive or not restarted:
+        alive, up = database.insist(lambda connection: connection.execute(ALIVE, {"holder": holder}).one())
+        if alive or min(float(up), worker.presence.back_for()) >= SETTLED:
             return not alive
         sleep(SECOND_LOOK)
 
 
-def _revive(token: Token) -> None:
-    with database.engine().begin() as connection:
-        revived = connection.execute(REPLAY, {"id": token.job_id, "send": token.send}).scalar_one()
-    count("revived" if revived else "refused.superseded")
-
-
-def _refuse(worker: WorkerProcess, token: Token, reason: str) -> None:
+def _refuse(worker: WorkerProcess, token: Token, delivery: Delivery, verdict: str) -> None:
+    """The message has nothing to do: it is acknowledged, or is a dead letter."""
+    delivery.deferred = False
+    if verdict == "failed" and delivery.revived:
+        _revive(token)
+        return
+    if verdict == "poisoned" or (verdict == "failed" and _is_dead_letter(token)):
+        delivery.fail()
+    reason = "already_running" if verdict in ("held", "running") else verdict
     count(f"refused.{reason}")
     worker.log.info("message had nothing to do", job=str(token.job_id), send=token.send, reason=reason)
+
+
+def _is_dead_letter(token: Token) -> bool:
+    """Its budget was used up, and the connection broke before the message could be rejected: it is rejected now."""
+    return database.insist(lambda connection: connection.execute(LAST, {"id": token.job_id}).scalar()) in DEAD_LETTERED
+
+
+def _revive(token: Token) -> None:
+    values = {"id": token.job_id, "send": token.send}
+    revived = database.insist(lambda connection: connection.execute(REPLAY, values).scalar_one())
+    count("revived" if revived else "refused.superseded")
 
 
 def _claim(spec: PhaseSpec, job_id: UUID, row: ClaimRow, delivery: Delivery) -> Claim:

@@ -20,6 +20,8 @@ from pipeline.flow.vital import vital_thread
 # long. Without waiting for them, half of the threads would always miss the commit that is just beginning.
 # They are waited for as long as that commit took, but not if it met an outage.
 LONGEST = 0.01
+# A completion whose row another transaction holds waits beside the others and is asked for again.
+LOCKED_PAUSE = 0.2
 
 
 class Committer:
@@ -33,6 +35,8 @@ class Committer:
         self._on_refused = on_refused
         self._asks: list[Ask] = []
         self._completions: list[Completion] = []
+        self._locked: list[Completion] = []
+        self._ask_locked_at = 0.0
         self._changed = threading.Condition()
         self._busy = False
         self._idle = False
@@ -62,7 +66,9 @@ class Committer:
         """Wait until everything handed in is committed. False if PostgreSQL did not answer in time."""
         with self._changed:
             self._flushing = True
-            return self._changed.wait_for(lambda: not (self._busy or self._asks or self._completions), timeout)
+            return self._changed.wait_for(
+                lambda: not (self._busy or self._asks or self._completions or self._locked), timeout
+            )
 
     def stop(self) -> None:
         with self._changed:
@@ -82,10 +88,15 @@ class Committer:
         while True:
             with self._changed:
                 self._idle = True
-                self._changed.wait_for(lambda: self._asks or self._completions or self._stopping)
+                pause = max(0.0, self._ask_locked_at - monotonic()) if self._locked else None
+                self._changed.wait_for(lambda: self._asks or self._completions or self._stopping, pause)
                 self._idle = False
+                if self._locked and monotonic() >= self._ask_locked_at:
+                    self._completions, self._locked = self._completions + self._locked, []
                 if self._stopping and not (self._asks or self._completions):
                     return
+                if not (self._asks or self._completions):
+                    continue
                 self._changed.wait_for(self._all_back, max(0.0, self._gather_until - monotonic()))
                 asks, self._asks = self._asks, []
                 completions, self._completions = self._completions, []
@@ -109,12 +120,21 @@ class Committer:
                 self._on_refused(completions[0], error)
             return
         if completions:
-            self._on_completed(list(zip(completions, completed, strict=True)))
+            self._completed(list(zip(completions, completed, strict=True)))
         self._answered = sum(answer.verdict == "claimed" for answer in answers)
         ended = monotonic()
         self._gather_until = ended + min(ended - started, LONGEST)
         for ask, answer in zip(asks, answers, strict=True):
             ask.resolve(answer)
+
+    def _completed(self, batch: list[tuple[Completion, Completed]]) -> None:
+        locked = [completion for completion, completed in batch if completed.verdict == "locked"]
+        if locked:
+            self._locked += locked
+            self._ask_locked_at = monotonic() + LOCKED_PAUSE
+            batch = [pair for pair in batch if pair[1].verdict != "locked"]
+        if batch:
+            self._on_completed(batch)
 
     def _one_by_one(self, asks: list[Ask], completions: list[Completion]) -> None:
         """One bad row must not fail its neighbours."""

@@ -6,13 +6,15 @@ import os
 from collections.abc import Callable
 from functools import lru_cache
 from time import sleep
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
+import psycopg
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import SQLAlchemyError
 
 from db import engine as engines
 from pipeline import settings
+from pipeline.rules.errors import database_is_unable
 
 Answer = TypeVar("Answer")
 
@@ -34,6 +36,13 @@ def insist(work: Callable[[Connection], Answer]) -> Answer:
         try:
             with engine().begin() as connection:
                 return work(connection)
-        except OperationalError:
+        except SQLAlchemyError as error:
+            if not database_is_unable(error):
+                raise
             sleep(delay)
             delay = min(delay * 2, 5.0)
+
+
+def raw(connection: Connection) -> psycopg.Connection[Any]:
+    """The driver's own connection below SQLAlchemy's."""
+    return cast("psycopg.Connection[Any]", connection.connection.dbapi_connection)

@@ -19,6 +19,7 @@ from pipeline.broker.delivery import Delivery
 from pipeline.flow.claim import Claim
 from pipeline.flow.grants import Grants
 from pipeline.observe import logs
+from pipeline.rules.errors import database_is_unable
 
 log = logs.get("pipeline.committer")
 
@@ -122,15 +123,22 @@ class GroupStatement:
         while True:
             try:
                 return self._once(asks, completions)
-            except psycopg.OperationalError as error:
-                if self._connection is not None and not self._connection.broken and not self._connection.closed:
-                    if not isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure):
-                        raise
-                else:
-                    self._connection = None
-                log.warning("PostgreSQL does not answer; trying again", delay=delay, error=str(error).strip())
+            except psycopg.Error as error:
+                if not database_is_unable(error):
+                    raise
+                self._hang_up(error)
+                log.warning("PostgreSQL cannot just now; trying again", delay=delay, error=str(error).strip())
                 sleep(delay)
                 delay = min(delay * 2, 2.0)
+
+    def _hang_up(self, error: psycopg.Error) -> None:
+        """A server that takes no writes may not be the one to ask any more: after a failover another is."""
+        connection = self._connection
+        if connection is None:
+            return
+        if connection.broken or connection.closed or isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+            connection.close()
+            self._connection = None
 
     def _once(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
         if self._connection is None:

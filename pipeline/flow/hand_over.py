@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from time import sleep
 
 from sqlalchemy import text
 
@@ -14,12 +15,16 @@ from pipeline.flow.claim import Claim
 from pipeline.flow.group_statement import Completed
 from pipeline.flow.message import compose, encode
 from pipeline.flow.onward import Onward
+from pipeline.flow.presence import Presence
 from pipeline.observe import logs
 from pipeline.observe.counters import count
 
 log = logs.get("pipeline.worker")
 
 UNSEND = text("SELECT pipeline_unsend(CAST(:jobs AS uuid[]), CAST(:sends AS bigint[]), 'unconfirmed')")
+STILL_SENT = text("SELECT pipeline_still_sent(CAST(:jobs AS uuid[]), CAST(:sends AS bigint[])) LIMIT 1")
+# Rows that another transaction holds.
+ASK_AGAIN = 0.5
 # What this worker had marked as sent is sent by the relay; what it had gone on with waits again, at no cost.
 RECALL = text("""SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'unconfirmed')
     FROM outbox o JOIN jobs j ON j.id = o.job_id
@@ -34,10 +39,13 @@ RECALL = text("""SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'unc
 class HandOver:
     """What a process owes RabbitMQ once PostgreSQL has decided. What is not confirmed is sent again by the relay."""
 
-    def __init__(self, inbound: Inbound, outbound: Outbound, onward: Onward, worker_no: int) -> None:
+    def __init__(
+        self, inbound: Inbound, outbound: Outbound, onward: Onward, presence: Presence, worker_no: int
+    ) -> None:
         self._inbound = inbound
         self._outbound = outbound
         self._onward = onward
+        self._presence = presence
         self._worker_no = worker_no
 
     def committed(self, batch: Sequence[tuple[Claim, Completed]]) -> None:
@@ -60,6 +68,12 @@ class HandOver:
         for claim, completed in batch:
             if completed.verdict == "went_on":
                 self._onward.begin(claim, completed)
+            self._let_go(claim)
+
+    def _let_go(self, claim: Claim) -> None:
+        """Committed: no heartbeat any more. Claim and message name each other, and would wait for the collector."""
+        self._presence.release(claim)
+        claim.delivery.claim = claim.job = None
 
     def recall(self, claims: list[Claim]) -> None:
         """They committed, but the answer was lost with the connection, and with it our turn to publish or to go on."""
@@ -74,7 +88,11 @@ class HandOver:
     def _unsend(self, messages: list[Outgoing]) -> None:
         count("unconfirmed", len(messages))
         values = {"jobs": [m.job_id for m in messages], "sends": [m.send for m in messages]}
-        database.insist(lambda connection: connection.execute(UNSEND, values))
+        while True:
+            database.insist(lambda connection: connection.execute(UNSEND, values))
+            if not database.insist(lambda connection: connection.execute(STILL_SENT, values).first()):
+                return
+            sleep(ASK_AGAIN)
 
 
 def next_message(claim: Claim, completed: Completed) -> Outgoing:

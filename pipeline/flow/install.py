@@ -13,6 +13,7 @@ from pipeline.broker.broker import PipelineBroker
 from pipeline.broker.topology import QueueType
 from pipeline.flow.boot import Engine
 from pipeline.flow.retries import PhaseRetries
+from pipeline.flow.vital import vital_thread
 
 # Sweeps have a thread of their own but may wait for a restart; a late sweep is still a good one.
 LATE = 600
@@ -29,7 +30,8 @@ def broker() -> PipelineBroker:
     """Install it once; Dramatiq's default would silently mean a RabbitMQ on localhost."""
     found = dramatiq.broker.global_broker
     if not isinstance(found, PipelineBroker):
-        found = PipelineBroker(_address, [Engine(), PhaseRetries(), PeriodiqMiddleware(skip_delay=LATE)])
+        middleware = [Engine(), PhaseRetries(), PeriodiqMiddleware(skip_delay=LATE)]
+        found = PipelineBroker(_address, middleware, vital_thread)
         dramatiq.set_broker(found)
         dramatiq.set_encoder(FastJSON())
     return found

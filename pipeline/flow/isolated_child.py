@@ -36,8 +36,8 @@ def main() -> None:
 
 def _answer(order: dict[str, Any]) -> dict[str, Any]:
     import pipeline.actors  # noqa: F401  declares every phase
+    from pipeline.flow.checkpoint import keep_rows, read_rows, report_progress
     from pipeline.flow.lanes import take_turn
-    from pipeline.flow.process import keep_rows, read_rows, report_progress
     from pipeline.flow.settle import complete_with_write, describe, encode_result
     from pipeline.flow.workflow import find_phase
 

@@ -6,11 +6,11 @@ needed; if the worker dies, the message comes back and its job is sent to the qu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import monotonic
 
 from sqlalchemy import text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.broker.inbound import Inbound
 from pipeline.flow import database
@@ -32,9 +32,12 @@ HAND_BACK = text("SELECT pipeline_park(:id, :fence, 'handed_back', 'shutdown', 0
 class Onward:
     """``following``: the phase after each queue, of those that this process serves."""
 
-    def __init__(self, inbound: Inbound, presence: Presence, following: Mapping[str, PhaseSpec]) -> None:
+    def __init__(
+        self, inbound: Inbound, presence: Presence, hold: Callable[[Claim], None], following: Mapping[str, PhaseSpec]
+    ) -> None:
         self._inbound = inbound
         self._presence = presence
+        self._hold = hold
         self._following = following
 
     def way(self, claim: Claim) -> str | None:
@@ -62,16 +65,17 @@ class Onward:
             delivery=delivery,
         )  # fmt: skip
         count("went_on")
-        self._presence.hold(claim)
+        self._hold(claim)
         self._inbound.begin_here(delivery)
 
     def hand_back(self) -> None:
         """At the end: what no thread has taken up waits for another worker. Tried once: its message comes back, too."""
-        unbegun = [claim for claim in self._presence.held() if claim.job is None]
+        unbegun = [claim for claim in self._presence.held() if claim.job is None and not claim.finished]
         try:
             for claim in unbegun:
                 with database.engine().begin() as connection:
-                    connection.execute(HAND_BACK, {"id": claim.job_id, "fence": claim.fence})
-                self._presence.release(claim)
-        except OperationalError as error:
+                    verdict = connection.execute(HAND_BACK, {"id": claim.job_id, "fence": claim.fence}).scalar_one()
+                if verdict != "locked":
+                    self._presence.release(claim)
+        except SQLAlchemyError as error:
             log.warning("PostgreSQL is away; jobs are left to redelivery", jobs=len(unbegun), error=str(error))

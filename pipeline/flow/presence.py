@@ -6,13 +6,12 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
+from typing import Any
 from uuid import UUID
 
-import orjson
 import psycopg
 from psycopg.rows import TupleRow
 
@@ -21,13 +20,17 @@ from pipeline.flow.claim import Claim
 from pipeline.flow.vital import vital_thread
 from pipeline.flow.waiter import Waiter
 from pipeline.observe import logs
-from pipeline.observe.counters import count, snapshot
+from pipeline.observe.counters import count
 
 log = logs.get("pipeline.presence")
 
 LIVENESS = 7300
 REGISTER = "INSERT INTO workers (id, host, pid, threads, queues) VALUES (%s, %s, %s, %s, %s) RETURNING no"
-BEAT = "SELECT job_id, fence, status FROM pipeline_heartbeat(%s, %s::uuid[], %s::bigint[], %s, %s, %s)"
+BEAT = "SELECT job_id, fence, status FROM pipeline_heartbeat(%s, %s::uuid[], %s::bigint[], %s, %s, %s, %s, %s)"
+REFUND = "SELECT pipeline_refund_crash(%s, %s::uuid[], %s::bigint[])"
+# Until the lock is held again this worker looks dead: it dials again at once, and then with pauses that are hardly any.
+REDIAL = (0.0, 0.02, 0.05, 0.1, 0.2)
+EVERY = 50
 
 
 def new_worker_id(name: str | None) -> str:
@@ -37,24 +40,32 @@ def new_worker_id(name: str | None) -> str:
 
 
 class Presence:
-    """Holds the lock, beats for all running jobs in one statement, and tells attempts that they must stop."""
+    """Holds the lock, beats for all jobs of the process in one statement, and tells attempts that they must stop.
+
+    ``report`` is what a heartbeat says beside the jobs: the last arguments of pipeline_heartbeat. ``told`` is called
+    after attempts were told to stop.
+    """
 
     def __init__(self, dsn: str, worker_id: str, *, threads: int, queues: list[str], beat: float,
-                 unconfirmed: Callable[[], datetime | None], deaf: Callable[[], list[str]]) -> None:  # fmt: skip
+                 report: Callable[[], tuple[Any, ...]]) -> None:  # fmt: skip
         self._dsn = dsn
         self.worker_id = worker_id
         self.worker_no = 0
+        self.told: Callable[[], None] = lambda: None
         self._threads = threads
         self._queues = queues
         self._beat = beat
-        self._unconfirmed = unconfirmed
-        self._deaf = deaf
+        self._report = report
         self._claims: dict[UUID, Claim] = {}
+        self._refunds: dict[UUID, int] = {}
         self._lock = threading.Lock()
         self._waiter = Waiter()
         self._stopping = False
         self._clean = False
         self._connection: psycopg.Connection[TupleRow] | None = None
+        self._back_since = float("-inf")
+        self._next_beat = 0.0
+        self._failures = 0
         self._thread = vital_thread("pipeline-presence", self._run)
 
     def start(self) -> None:
@@ -64,7 +75,8 @@ class Presence:
         row = self._connection.execute(REGISTER, values).fetchone()
         assert row is not None
         self.worker_no = row[0]
-        self._take_lock()
+        self._take_lock(self._connection)
+        self._next_beat = monotonic() + self._beat
         self._thread.start()
 
     def stop(self, *, clean: bool) -> None:
@@ -78,10 +90,9 @@ class Presence:
         """Beat for this claim from now on."""
         with self._lock:
             self._claims[claim.job_id] = claim
-        if claim.spec.time_limit < self._beat:
-            self._waiter.wake()
 
     def release(self, claim: Claim) -> None:
+        """Its settlement is committed, or nothing of it counts."""
         with self._lock:
             if self._claims.get(claim.job_id) is claim:
                 del self._claims[claim.job_id]
@@ -90,67 +101,77 @@ class Presence:
         with self._lock:
             return list(self._claims.values())
 
+    def back_for(self) -> float:
+        """Seconds since this worker came back from an outage; infinity if there was none, 0 if there is one now."""
+        return 0.0 if self._connection is None else monotonic() - self._back_since
+
     def _run(self) -> None:
-        next_beat = monotonic() + self._beat
         while not self._stopping:
-            now = monotonic()
-            claims = self.held()
-            for claim in claims:
-                if claim.deadline <= now:
-                    claim.interrupt("time_limit")
-            due = min([next_beat, *(c.deadline for c in claims if c.deadline > now)])
-            hung_up = self._waiter.wait(self._connection, due - now)
+            connection, pause = self._connection, self._next_beat - monotonic()
             try:
-                if hung_up or self._connection is None:
-                    self._check_connection()
-                if monotonic() >= next_beat:
-                    self._heartbeat()
-                    next_beat = monotonic() + self._beat
+                if connection is None:
+                    self._come_back()
+                elif self._waiter.wait(connection, pause):
+                    connection.pgconn.consume_input()
+                    if self._hung_up():
+                        raise psycopg.OperationalError("the server closed the connection")
+                elif monotonic() >= self._next_beat:
+                    self._heartbeat(connection)
             except psycopg.Error as error:
-                log.warning("PostgreSQL does not answer the heartbeat; trying again", error=str(error).strip())
-                # The lock lives as long as its connection: one that still works is kept, or we would look dead.
-                if self._hung_up():
-                    self._connection = None
-                sleep(0.2)
+                self._failed(error)
         self._say_goodbye()
 
-    def _check_connection(self) -> None:
-        if self._connection is not None:
-            self._connection.pgconn.consume_input()
-            if self._hung_up():
-                raise psycopg.OperationalError("the server closed the connection")
-            return
-        self._connection = connect(self._dsn, "presence")
-        self._take_lock()
-        self._heartbeat()
+    def _failed(self, error: psycopg.Error) -> None:
+        if self._failures % EVERY == 0:
+            log.warning("PostgreSQL does not answer the heartbeat; trying again", error=str(error).strip())
+        # The lock lives as long as its connection: one that still works is kept, or we would look dead.
+        if self._hung_up():
+            self._connection = None
+        self._waiter.wait(None, REDIAL[min(self._failures, len(REDIAL) - 1)])
+        self._failures += 1
+
+    def _come_back(self) -> None:
+        connection = connect(self._dsn, "presence")
+        self._take_lock(connection)
+        self._back_since = monotonic()
+        self._connection = connection
         count("presence.reconnects")
+        self._heartbeat(connection)
 
     def _hung_up(self) -> bool:
         return self._connection is None or self._connection.pgconn.status != psycopg.pq.ConnStatus.OK
 
-    def _take_lock(self) -> None:
-        assert self._connection is not None
-        self._connection.execute("SELECT pg_advisory_lock(%s, %s)", (LIVENESS, self.worker_no))
+    def _take_lock(self, connection: psycopg.Connection[TupleRow]) -> None:
+        connection.execute("SELECT pg_advisory_lock(%s, %s)", (LIVENESS, self.worker_no))
 
-    def _heartbeat(self) -> None:
-        assert self._connection is not None
+    def _heartbeat(self, connection: psycopg.Connection[TupleRow]) -> None:
+        self._next_beat = monotonic() + self._beat
         claims = self.held()
-        rows = self._connection.execute(BEAT, (
-            self.worker_id, [str(claim.job_id) for claim in claims], [claim.fence for claim in claims],
-            self._unconfirmed(), orjson.dumps(snapshot()).decode(), self._deaf(),
-        )).fetchall()  # fmt: skip
-        held = {(claim.job_id, claim.fence): claim for claim in claims}
-        for job_id, fence, status in rows:
+        ids, fences = [str(claim.job_id) for claim in claims], [claim.fence for claim in claims]
+        lost = connection.execute(BEAT, (self.worker_id, ids, fences, *self._report())).fetchall()
+        self._failures = 0
+        self._tell({(claim.job_id, claim.fence): claim for claim in claims}, lost)
+        if self._refunds:
+            values = (self.worker_id, [str(job) for job in self._refunds], list(self._refunds.values()))
+            for (job_id,) in connection.execute(REFUND, values).fetchall():
+                del self._refunds[job_id]
+
+    def _tell(self, held: dict[tuple[UUID, int], Claim], lost: Iterable[tuple[UUID, int, str]]) -> None:
+        for job_id, fence, status in lost:
             claim = held[(job_id, fence)]
-            if self._claims.get(job_id) is not claim:
-                continue  # it ended while the statement was under way
+            if self._claims.get(job_id) is not claim or claim.finished or claim.reason is not None:
+                continue  # it ended while the statement was under way, or knows already
             log.warning("attempt told to stop", job=str(job_id), fence=fence, status=status)
             claim.interrupt("cancelled" if status in ("cancelled", "deleted") else "lost")
+            if claim.reason == "lost" and not claim.isolated:
+                # Somebody thought that this worker was dead, and charged the job with a crash.
+                self._refunds[job_id] = fence
+            self.told()
 
     def _say_goodbye(self) -> None:
         try:
             if self._connection is not None:
-                self._heartbeat()
+                self._heartbeat(self._connection)
                 if self._clean:
                     self._connection.execute("UPDATE workers SET stopped_at = now() WHERE no = %s", (self.worker_no,))
                 self._connection.close()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import text
+import orjson
 
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.inbound import Inbound
 from pipeline.broker.outbound import Outbound
-from pipeline.flow import database, lanes
+from pipeline.flow import lanes
+from pipeline.flow.checkpoint import keep_rows, read_rows, report_progress
 from pipeline.flow.claim import Claim
 from pipeline.flow.committer import Committer
 from pipeline.flow.group_statement import Completed, Completion
@@ -19,15 +21,16 @@ from pipeline.flow.hand_over import HandOver
 from pipeline.flow.job import Job
 from pipeline.flow.onward import Onward
 from pipeline.flow.presence import Presence, new_worker_id
+from pipeline.flow.watch import Watch
 from pipeline.observe import logs
+from pipeline.observe.counters import snapshot
 from pipeline.rules.phase import PhaseSpec
 from pipeline.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-HOLD = text("SELECT pipeline_hold(:id, :fence)")
-PROGRESS = text("SELECT pipeline_progress(:id, :fence, :done, :total)")
+    from pipeline.flow.stuck import StuckThreads
 
 
 class WorkerProcess:
@@ -43,16 +46,19 @@ class WorkerProcess:
         self.threads = threads
         self.id = new_worker_id(settings.worker_id)
         self.log = logs.get("pipeline.worker").bind(worker=self.id)
+        self.stuck: StuckThreads | None = None
         self.presence = Presence(
-            settings.dsn, self.id, threads=threads, queues=queues, beat=settings.heartbeat_seconds,
-            unconfirmed=outbound.oldest_unconfirmed, deaf=inbound.deaf,
-        )  # fmt: skip
+            settings.dsn, self.id, threads=threads, queues=queues, beat=settings.heartbeat_seconds, report=self._report
+        )
+        self.watch = Watch(self.presence.held, self._abandon)
+        self.presence.told = self.watch.wake
         self.presence.start()
         self.no = self.presence.worker_no
-        self.onward = Onward(inbound, self.presence, following)
-        self.hand_over = HandOver(inbound, outbound, self.onward, self.no)
+        self.onward = Onward(inbound, self.presence, self.hold, following)
+        self.hand_over = HandOver(inbound, outbound, self.onward, self.presence, self.no)
         self.committer = Committer(settings.dsn, self.id, self.no, self._completed, self._refused)
         self.committer.start()
+        self.watch.start()
         # Where this worker's jobs have their folders; named after it, so that others can tell whose they are.
         self.temp_root = settings.temp_folder / self.id
         self._local = threading.local()
@@ -64,6 +70,17 @@ class WorkerProcess:
 
     def take(self, delivery: Delivery) -> None:
         self._local.delivery = delivery
+
+    def hold(self, claim: Claim) -> None:
+        """Beat for the claim and watch its time from now on, until its settlement is committed."""
+        self.presence.hold(claim)
+        self.watch.added(claim)
+
+    def release_all(self) -> None:
+        """Shutdown: attempts that still run are told to stop; their jobs are released at no cost."""
+        for claim in self.presence.held():
+            claim.interrupt("shutdown")
+        self.watch.wake()
 
     def runs(self, job_id: UUID) -> bool:
         """Whether a thread of this process works on the job."""
@@ -82,10 +99,24 @@ class WorkerProcess:
 
     def stop(self) -> None:
         """Commit what is left, then sign off."""
-        self.committer.flush(30)
+        self.committer.flush(5)
         self.committer.stop()
         self.onward.hand_back()
-        self.presence.stop(clean=self.outbound.drain(5))
+        self.watch.stop()
+        drained = self.outbound.drain(2)
+        self.presence.stop(clean=drained and not self.presence.held())
+
+    def _report(self) -> tuple[Any, ...]:
+        """What a heartbeat tells about this process."""
+        unstarted = Counter(delivery.queue for delivery in self.inbound.unstarted())
+        return (
+            self.outbound.oldest_unconfirmed(), orjson.dumps(snapshot()).decode(), self.inbound.deaf(),
+            orjson.dumps(unstarted).decode(), self.stuck.now if self.stuck else 0,
+        )  # fmt: skip
+
+    def _abandon(self, claim: Claim) -> None:
+        if self.stuck is not None:
+            self.stuck.abandon(claim)
 
     def _completed(self, batch: list[tuple[Completion, Completed]]) -> None:
         self.hand_over.committed([(completion.claim, completed) for completion, completed in batch])
@@ -99,30 +130,9 @@ class WorkerProcess:
                 self.inbound.reject(completion.claim.delivery)
             else:
                 self.inbound.ack([completion.claim.delivery])
+            self.presence.release(completion.claim)
 
         threading.Thread(target=settle, daemon=True).start()
-
-
-def read_rows(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """A short query of a phase, in a transaction of its own."""
-    with database.engine().connect() as connection:
-        return [dict(row) for row in connection.execute(text(statement), dict(parameters)).mappings()]
-
-
-def report_progress(claim: Claim, done: int, total: int) -> bool:
-    """Fenced; False when the attempt no longer holds its job."""
-    with database.engine().begin() as connection:
-        values = {"id": claim.job_id, "fence": claim.fence, "done": done, "total": total}
-        return bool(connection.execute(PROGRESS, values).scalar_one())
-
-
-def keep_rows(claim: Claim, statement: str, parameters: Mapping[str, Any]) -> bool:
-    """A checkpoint, written only while the attempt holds its job; False when it does not."""
-    with database.engine().begin() as connection:
-        if not connection.execute(HOLD, {"id": claim.job_id, "fence": claim.fence}).scalar_one():
-            return False
-        connection.execute(text(statement), dict(parameters))
-        return True
 
 
 _current: WorkerProcess | None = None

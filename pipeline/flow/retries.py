@@ -12,6 +12,9 @@ from pipeline.broker.delivery import Delivery
 from pipeline.flow import process
 from pipeline.flow.settle import DEAD_LETTERED, settle_error
 
+# A claim that PostgreSQL refuses altogether (its functions are not those of this code, say) is not asked for in a loop.
+ASK_AGAIN = 5.0
+
 
 class PhaseRetries(Retries):
     """Settles failed attempts: the phase raises, this classifies, computes the delay and makes the transition.
@@ -22,12 +25,14 @@ class PhaseRetries(Retries):
     def after_process_message(
         self, broker: Broker, message: MessageProxy, *, result: Any = None, exception: BaseException | None = None
     ) -> None:
-        if exception is None or not isinstance(message, Delivery) or not message.deferred:
+        if exception is None or not isinstance(message, Delivery) or not message.deferred or message.abandoned:
             return
         worker = process.current()
         if message.claim is None:
-            worker.log.error("no answer to a claim; the message goes back to its queue", error=str(exception))
-            worker.inbound.give_back(message)
+            worker.log.error("no answer to a claim; asking again", error=str(exception).strip())
+            worker.inbound.set_aside(message, ASK_AGAIN)
+            return
+        if not message.claim.finish():
             return
         # Still deferred: Dramatiq would swallow an exception raised here and acknowledge all the same.
         try:

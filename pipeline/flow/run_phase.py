@@ -37,12 +37,9 @@ def run_phase(spec: PhaseSpec, work: Work, message: tuple[object, ...]) -> None:
     claim = delivery.claim or receive(worker, spec, message, delivery)
     if claim is None:
         return
-    # Until it is settled the job is ours, and is beaten for: PostgreSQL may let the settlement wait. After an
-    # exception that is the Retries middleware's business.
+    # The heartbeat goes on until the settlement commits, however long PostgreSQL lets it wait. After an exception that
+    # is the Retries middleware's business.
     settle(worker, claim, attempt(worker, claim, work))
-    worker.presence.release(claim)
-    # They name each other: left so, each message would wait for the garbage collector.
-    delivery.claim = claim.job = None
 
 
 def receive(
@@ -57,10 +54,9 @@ def receive(
         count("refused.invalid_envelope")
         worker.log.error("message refused", queue=spec.queue, reason=str(error))
         delivery.fail()
+        delivery.deferred = False
         return None
     claim = delivery.claim = claim_phase(worker, spec, token, delivery)
-    if claim is None:
-        delivery.deferred = False
     return claim
 
 
@@ -68,12 +64,13 @@ def attempt(worker: process.WorkerProcess, claim: Claim, work: Work) -> Done | C
     """Run the work under the claim, in this thread or in a child process of its own."""
     job = worker.job(claim)
     claim.job = job
-    worker.presence.hold(claim)
+    worker.hold(claim)
     started = monotonic()
     try:
         with claim, phase_span(claim.spec.queue, job.traceparent, job=str(job.id), fence=job.fence) as traceparent:
             job.span = traceparent
             return run_isolated(worker, claim) if claim.isolated else as_done(work(job))
     finally:
-        observe_duration(claim.spec.queue, monotonic() - started)
+        if not claim.abandoned:
+            observe_duration(claim.spec.queue, monotonic() - started)
         job.clean_up()

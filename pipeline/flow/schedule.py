@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import sleep
 from typing import Any
 
 import dramatiq
@@ -14,6 +15,7 @@ from pipeline.broker.topology import SWEEPS
 from pipeline.flow import sweeps
 from pipeline.flow.install import broker
 from pipeline.flow.ledger import Ledger
+from pipeline.flow.reclaim import Reclaimer
 from pipeline.observe import logs
 
 log = logs.get("pipeline.schedule")
@@ -43,20 +45,30 @@ def _periodic(spec: str, number: int) -> Callable[[Callable[[sweeps.Connection],
 @_periodic("* * * * *", 1)
 def stale_recovery(connection: sweeps.Connection) -> int:
     """Every minute: running jobs whose worker is dead or silent go back to waiting."""
-    return len(sweeps.reclaim(connection, settings.get().patience_seconds))
+    return _look_twice(connection)
 
 
 @_periodic("*/5 * * * *", 2)
 def status_reset(connection: sweeps.Connection) -> int:
     """Every five minutes: the same for phases with a longer patience of their own, such as OCR (ten minutes)."""
-    return len(sweeps.reclaim(connection, settings.get().patience_seconds))
+    return _look_twice(connection)
+
+
+def _look_twice(connection: sweeps.Connection) -> int:
+    """The leader of maintenance does the same twice a minute; this finds what it does not."""
+    config = settings.get()
+    reclaimer = Reclaimer(config.patience_seconds, config.heartbeat_seconds)
+    found = len(reclaimer.look(connection))
+    for pause in (config.patience_seconds, config.heartbeat_seconds):
+        if reclaimer.suspects():
+            sleep(pause)
+            found += len(reclaimer.look(connection))
+    return found
 
 
 @_periodic("*/15 * * * *", 3)
 def lost_messages(connection: sweeps.Connection) -> bool:
     """Every quarter of an hour: what RabbitMQ no longer has is sent again."""
-    from time import sleep
-
     ledger = Ledger(settings.get())
     if ledger.check(connection):
         sleep(2)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, TextClause, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import settings
 from pipeline.flow import database
@@ -25,7 +26,7 @@ from pipeline.rules.errors import (
     Permanent,
     StaleClaim,
     classify,
-    database_is_away,
+    database_is_unable,
 )
 from pipeline.rules.outcome import Done
 from pipeline.rules.phase import BODY_LIMIT
@@ -38,39 +39,71 @@ COMPLETE = text("""SELECT verdict, queue, actor, send, max_attempts, sent_at, fe
                            ARRAY[CAST(:result AS jsonb)], NULL, ARRAY[CAST(:onward AS text)])""")
 PAUSE = text("SELECT pipeline_pause(:queue, :seconds)")
 OUTCOME = text("SELECT pipeline_outcome(:id, :fence)")
+HOLD = text("SELECT pipeline_hold(:id, :fence)")
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 DEAD_LETTERED = ("exhausted", "poisoned")
 
 
 def settle(worker: WorkerProcess, claim: Claim, done: Done | Completed) -> None:
     """Success: with writes in one transaction of their own, without them in the process's next batch."""
     if isinstance(done, Completed):
-        worker.hand_over.committed([(claim, done)])
+        _hand_over(worker, claim, done)
         return
     result, onward = encode_result(claim, done), worker.onward.way(claim)
-    if done.write is None:
+    if done.write is not None:
+        _hand_over(worker, claim, complete_with_write(worker.no, claim, done.write, result, onward))
+    elif claim.finish():
         worker.committer.complete(Completion(claim, result, onward))
-        return
-    completed = complete_with_write(worker.no, claim, done.write, result, onward)
-    worker.hand_over.committed([(claim, completed)])
+
+
+def _hand_over(worker: WorkerProcess, claim: Claim, completed: Completed) -> None:
+    """If its thread was given up in the meantime, whoever did so learns that it had committed (see settle_error)."""
+    if claim.finish():
+        worker.hand_over.committed([(claim, completed)])
 
 
 def complete_with_write(
     worker_no: int, claim: Claim, write: Callable[[Connection], None], result: str | None, onward: str | None = None
 ) -> Completed:
-    """The phase's own writes, the fenced transition, the history and the hand-over: one commit, or nothing."""
-    try:
-        with database.engine().begin() as connection:
-            write(connection)
-            values = {"worker": worker_no, "id": claim.job_id, "fence": claim.fence, "result": result,
-                      "onward": onward}  # fmt: skip
-            completed = Completed(*connection.execute(COMPLETE, values).one())
-            if completed.verdict == "lost":
-                raise StaleClaim(f"job {claim.job_id}: fence {claim.fence} is no longer held; its result was discarded")
-            return completed
-    except DBAPIError as error:
-        if database_is_away(error) and insist(lambda c: c.execute(OUTCOME, _key(claim)).scalar_one()) == "succeeded":
-            return Completed("repeated", None, None, None, None, None)
-        raise
+    """The phase's own writes, the fenced transition, the history and the hand-over: one commit, or nothing.
+
+    The write is repeated, and not the phase, while PostgreSQL cannot just now or another transaction holds the job's
+    row: in that case nothing is kept locked meanwhile.
+    """
+    values = {"worker": worker_no, "id": claim.job_id, "fence": claim.fence, "result": result, "onward": onward}
+    pause, first = FIRST_PAUSE, True
+    claim.begin_write()
+    while True:
+        try:
+            if first or insist(lambda c: c.execute(HOLD, _key(claim)).scalar_one()) is not None:
+                return _complete_once(claim, write, values)
+        except _Locked:
+            pass
+        except SQLAlchemyError as error:
+            if claim.reason is not None:
+                raise Interrupted from error
+            if not database_is_unable(error):
+                raise
+            if insist(lambda c: c.execute(OUTCOME, _key(claim)).scalar_one()) == "succeeded":
+                return Completed("repeated", None, None, None, None, None)
+        first = False
+        claim.pause(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+class _Locked(Exception):
+    """Another transaction holds the job's row."""
+
+
+def _complete_once(claim: Claim, write: Callable[[Connection], None], values: dict[str, Any]) -> Completed:
+    with database.engine().begin() as connection, claim.writing(database.raw(connection)):
+        write(connection)
+        completed = Completed(*connection.execute(COMPLETE, values).one())
+        if completed.verdict == "locked":
+            raise _Locked
+        if completed.verdict == "lost":
+            raise StaleClaim(f"job {claim.job_id}: fence {claim.fence} is no longer held; its result was discarded")
+        return completed
 
 
 def encode_result(claim: Claim, done: Done) -> str | None:
@@ -93,14 +126,21 @@ def settle_error(worker: WorkerProcess, claim: Claim, error: BaseException) -> s
         count("discarded")
         worker.log.warning("result discarded", job=str(claim.job_id), fence=claim.fence, reason=str(error))
         return "lost"
-    statement = text(f"SELECT {function}")
-    verdict: str = insist(lambda connection: connection.execute(statement, {**_key(claim), **values}).scalar_one())
+    statement, pause = text(f"SELECT {function}"), FIRST_PAUSE
+    while (verdict := _ask(statement, {**_key(claim), **values})) == "locked":
+        sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
     count(f"{claim.spec.queue}.{verdict}")
     if verdict == "succeeded":
         # It had committed after all, and only the answer was lost, so that nobody published its hand-over.
         worker.hand_over.recall([claim])
     worker.log.warning("attempt ended", job=str(claim.job_id), phase=claim.spec.queue, fence=claim.fence,
                        verdict=verdict, error=describe(error))  # fmt: skip
+    return verdict
+
+
+def _ask(statement: TextClause, values: dict[str, Any]) -> str:
+    verdict: str = insist(lambda connection: connection.execute(statement, values).scalar_one())
     return verdict
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psycopg
 from psycopg.rows import TupleRow
 
 from pipeline.observe import logs
-from pipeline.observe.counters import count
 
 log = logs.get("pipeline.sweeps")
 
@@ -35,29 +32,6 @@ ENDED = """
     FROM (SELECT * FROM attempts WHERE finished_at > now() - make_interval(secs => %s)
           ORDER BY finished_at DESC LIMIT 10000) a JOIN jobs j ON j.id = a.job_id GROUP BY 1 ORDER BY 1"""
 POOLS = "SELECT phase, state, count(*) FROM processors WHERE state <> 'idle' GROUP BY phase, state"
-
-
-@dataclass(frozen=True)
-class Reclaimed:
-    """A running job that lost its holder."""
-
-    job_id: Any
-    queue: str
-    send: int
-    worker: str
-    verdict: str
-
-
-def reclaim(connection: Connection, patience: float) -> list[Reclaimed]:
-    """Give jobs of dead and stale workers back; see the SQL function of the same name."""
-    rows = connection.execute(
-        "SELECT job_id, queue, send, worker, verdict FROM pipeline_reclaim(make_interval(secs => %s))", (patience,)
-    ).fetchall()
-    found = [Reclaimed(*row) for row in rows]
-    for one in found:
-        count(f"reclaimed.{one.verdict}")
-        log.warning("job reclaimed", job=str(one.job_id), queue=one.queue, worker=one.worker, verdict=one.verdict)
-    return found
 
 
 def prune(connection: Connection, keep_days: float, batch: int = 1000) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from db.engine import connect
 from pipeline.broker.counts import message_counts
 from pipeline.flow import sweeps
+from pipeline.flow.reclaim import Reclaimer
 from pipeline.observe import logs
 from pipeline.rules.errors import BadInput
 from pipeline.settings import Settings
@@ -51,14 +52,15 @@ def verify(config: Settings, *, repair: bool, pause: Callable[[float], None] = s
 
 def _dead_workers(connection: sweeps.Connection, repair: bool, pause: Callable[[float], None]) -> list[Finding]:
     """Two looks here too: a worker that has just lost its connection is back before the second."""
+    reclaimer = Reclaimer(BETWEEN_LOOKS, BETWEEN_LOOKS)
     first = {row[0] for row in connection.execute(DEAD)}
     if first and repair:
-        sweeps.reclaim(connection, BETWEEN_LOOKS)  # takes note of who is missing …
+        reclaimer.look(connection)
     if first:
         pause(BETWEEN_LOOKS)
     rows = [row for row in connection.execute(DEAD) if row[0] in first]
     if repair and rows:
-        sweeps.reclaim(connection, BETWEEN_LOOKS)  # … and gives their jobs back
+        reclaimer.look(connection)
     return [Finding("runs under a dead worker", str(job), str(worker), repair) for job, worker in rows]
 
 

@@ -26,11 +26,15 @@ class Waiter:
 
     def wait(self, connection: psycopg.Connection[Any] | None, timeout: float) -> bool:
         """True when ``connection`` became readable: a notification, or the server hung up."""
-        sockets: list[Any] = [self._here] if connection is None else [self._here, connection.fileno()]
-        ready, _, _ = select.select(sockets, [], [], max(timeout, 0.0))
-        if self._here in ready:
+        # Not select(), which fails in a process with more than 1,024 files open.
+        poll = select.poll()
+        poll.register(self._here, select.POLLIN)
+        if connection is not None:
+            poll.register(connection.fileno(), select.POLLIN)
+        ready = [handle for handle, _ in poll.poll(max(timeout, 0.0) * 1000)]
+        if self._here.fileno() in ready:
             try:
                 self._here.recv(4096)
             except BlockingIOError:
                 pass
-        return len(ready) > (self._here in ready)
+        return len(ready) > (self._here.fileno() in ready)

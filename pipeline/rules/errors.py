@@ -80,7 +80,7 @@ def classify(error: BaseException, now: datetime) -> Verdict:
         return GiveUp()
     if isinstance(error, Transient):
         return Retry()
-    if database_is_away(error):
+    if database_is_unable(error):
         return Park(1.0, "connection_lost")
     status = _http_status(error)
     if status is None:
@@ -91,14 +91,23 @@ def classify(error: BaseException, now: datetime) -> Verdict:
     return GiveUp() if 400 <= status < 500 else Retry()
 
 
-def database_is_away(error: BaseException) -> bool:
-    """Whether PostgreSQL hung up, is restarting, or could not be reached: nothing the job did wrong."""
+# What PostgreSQL says when it cannot just now, and may soon: shutting down, starting, or out of connections, memory or
+# space (57P, 53), hung up (08), a standby, or read-only (25006), a session it ended (25P03), a broken disk (58030), a
+# deadlock or a conflict that another try resolves (40001, 40P01), a lock that was not to be had in time (55P03).
+UNABLE_CLASSES = ("08", "53", "57P")
+UNABLE_STATES = frozenset({"25006", "25P03", "40001", "40P01", "55P03", "58030"})
+
+
+def database_is_unable(error: BaseException) -> bool:
+    """Whether PostgreSQL is away or cannot just now: nothing the job did wrong, and the same may work in a moment."""
     cause = getattr(error, "orig", None) or error
     state = getattr(cause, "sqlstate", "")
     # By name, because rules know no driver; of its kinds, those without a state never heard from a server.
-    unreachable = state is None and any(kind.__name__ == "OperationalError" for kind in type(cause).__mro__)
-    hung_up = isinstance(state, str) and (state.startswith("08") or state.startswith("57P"))
-    return unreachable or hung_up or getattr(error, "connection_invalidated", False) is True
+    names = {kind.__name__ for kind in type(cause).__mro__}
+    unreachable = state is None and "OperationalError" in names
+    no_connection_free = "TimeoutError" in names and "SQLAlchemyError" in names
+    unable = isinstance(state, str) and (state.startswith(UNABLE_CLASSES) or state in UNABLE_STATES)
+    return unreachable or unable or no_connection_free or getattr(error, "connection_invalidated", False) is True
 
 
 def retry_after(value: str | None, now: datetime, cap: float = 3600.0) -> float | None:

@@ -110,13 +110,14 @@ def test_a_hand_over_is_not_an_end(database: Db) -> None:
 
 
 def test_children_that_end_at_once_send_one_callback(connect: Connect) -> None:
-    """Whichever commits last sees zero."""
+    """None waits for the batch; what could not be added up at once is the leader of maintenance's."""
     connections = [connect() for _ in range(4)]
     batch = steps.open_batch(connections[0], "plain")
     jobs = children(connections[0], batch, 4)
     steps.seal(connections[0], batch)
     holds = [steps.hold(connections[0], job_id) for job_id in jobs]
     together.at_once([lambda n=n: steps.complete(connections[n], holds[n]) for n in range(4)])  # type: ignore[misc]
+    assert steps.one(connections[0], "SELECT pipeline_finish_batches()") is False
     assert steps.batch(connections[0], batch)["remaining"] == 0
     assert len(callbacks(connections[0])) == 1
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
-import pytest
 from psycopg.types.json import Jsonb
 
 from tests.db import steps
-from tests.db.conftest import Connect
 from tests.db.steps import Db, Hold
-from tests.db.together import until_blocked
 
 
 def test_the_last_phase_ends_the_job(database: Db) -> None:
@@ -137,22 +132,3 @@ def test_a_hand_over_that_must_wait_wakes_the_relay(database: Db) -> None:
     assert list(database.notifies(timeout=0.2, stop_after=1)) == []
     steps.complete(database, holds[1])
     assert len(list(database.notifies(timeout=5, stop_after=1))) == 1
-
-
-@pytest.mark.parametrize("workflow", ["single", "pooled"])
-def test_rows_are_locked_in_the_order_of_their_ids(database: Db, connect: Connect, workflow: str) -> None:
-    """However they are asked for: a heartbeat locks the same rows in that order, and must not meet us half way."""
-    low, high = sorted((steps.held(database, workflow) for _ in range(2)), key=lambda hold: hold.job)
-    beat, committer = connect(), connect()
-    committer.execute("SET plan_cache_mode = force_generic_plan")  # as a worker's own session is set
-    committer.execute("SET enable_seqscan = off")
-    with ThreadPoolExecutor(1) as pool, beat.transaction():
-        beat.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (low.job,))
-        asked = pool.submit(
-            steps.rows, committer, "SELECT * FROM pipeline_complete(1, %s::uuid[], %s::bigint[], NULL)",
-            [high.job, low.job], [high.fence, low.fence],
-        )  # fmt: skip
-        until_blocked(database, committer.info.backend_pid)
-        beat.execute("SET LOCAL lock_timeout = '1s'")
-        beat.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (high.job,))
-    assert {row["verdict"] for row in asked.result(10)} == {"done"}

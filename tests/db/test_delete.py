@@ -43,3 +43,11 @@ def test_a_batch_counts_the_deleted_as_ended(database: Db) -> None:
     row = steps.batch(database, batch)
     assert (row["remaining"], row["failed"], row["completed_at"] is not None) == (0, 1, True)
     assert steps.one(database, "SELECT count(*) FROM jobs WHERE workflow = 'plain'") == 1
+
+
+def test_a_job_that_went_on_with_its_message_can_be_deleted(database: Db) -> None:
+    """What a lease consists of is given up in one place, by the cancel that comes first."""
+    hold = steps.held(database, "plain")
+    assert steps.complete(database, hold, onward="plain.beta")["verdict"] == "went_on"
+    assert steps.one(database, "SELECT pipeline_delete(%s::uuid[])", [hold.job]) == 1
+    assert steps.rows(database, "SELECT * FROM outbox") == []

@@ -23,23 +23,8 @@ def test_a_dead_workers_jobs_wait_again(database: Db) -> None:
         assert steps.reclaim(database) == []
 
 
-def test_a_free_lock_is_given_time_to_come_back(database: Db) -> None:
-    """A worker that reconnects within the patience keeps its jobs."""
-    number = steps.sign_on(database, "w1", alive=False)
-    hold = steps.held(database)
-    assert steps.reclaim(database, patience=5) == []
-    database.execute("SELECT pg_advisory_lock(7300, %s)", (number,))
-    clock.let_pass(database, 6)
-    assert steps.reclaim(database, patience=5) == []
-    assert steps.one(database, "SELECT missing_since IS NULL FROM workers")
-    steps.die(database, number)
-    steps.reclaim(database, patience=5)
-    clock.let_pass(database, 6)
-    assert [row["job_id"] for row in steps.reclaim(database, patience=5)] == [hold.job]
-
-
 def test_a_living_workers_jobs_stay(database: Db) -> None:
-    """However short the patience."""
+    """Whatever the caller thinks it saw."""
     steps.sign_on(database, "w1")
     steps.held(database)
     with steps.nothing_changes(database):
@@ -100,3 +85,43 @@ def test_a_row_that_somebody_has_locked_is_left_for_the_next_time(database: Db, 
         assert steps.reclaim(database) == []
         assert steps.one(database, "SELECT stopped_at FROM workers WHERE no = %s", number) is None
     assert [row["verdict"] for row in steps.reclaim(database)] == ["crashed"]
+
+
+def refund(db: Db, *holds: steps.Hold) -> list[object]:
+    found = steps.rows(
+        db, "SELECT pipeline_refund_crash('w1', %s::uuid[], %s::bigint[]) AS job",
+        [hold.job for hold in holds], [hold.fence for hold in holds],
+    )  # fmt: skip
+    return [row["job"] for row in found]
+
+
+def test_a_worker_that_comes_back_has_its_crashes_refunded_once(database: Db) -> None:
+    """It was cut off and never crashed; what ran elsewhere meanwhile stays there."""
+    steps.sign_on(database, "w1", alive=False)
+    hold = steps.held(database)
+    steps.reclaim(database)
+    elsewhere = steps.hold(database, hold.job, "w2")
+    assert steps.job(database, hold.job)["crashes"] == 1
+    assert refund(database, hold) == refund(database, hold) == [hold.job]
+    row = steps.job(database, hold.job)
+    assert (row["crashes"], row["status"], row["fence"], row["locked_by"]) == (0, "running", elsewhere.fence, "w2")
+    assert steps.outcomes(database, hold.job) == ["handed_back"]
+
+
+def test_a_poison_pill_that_was_none_starts_again(database: Db) -> None:
+    """The last of its crashes did not happen."""
+    steps.sign_on(database, "w1", alive=False)
+    hold = steps.held(database)
+    database.execute("UPDATE jobs SET crashes = 2")
+    steps.reclaim(database)
+    assert steps.job(database, hold.job)["status"] == "failed"
+    assert refund(database, hold) == [hold.job]
+    assert steps.job(database, hold.job)["status"] == "pending"
+
+
+def test_an_attempt_that_lost_its_job_otherwise_is_refunded_nothing(database: Db) -> None:
+    """A cancel is no crash."""
+    hold = steps.held(database)
+    steps.cancel(database, hold.job)
+    with steps.nothing_changes(database):
+        assert refund(database, hold) == [hold.job]

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from pipeline.flow import refusals
+from pipeline.flow.leader import DEPOSE, LeaderLock, waiting_to_lead
 from pipeline.flow.refusals import FIRST, LONGEST, Refusals
 from pipeline.flow.relay import Relay
-from pipeline.flow.seat import DEPOSE, TAKE, Seat, waiting_for_seat
 from pipeline.services import Servers
 from tests.databases import Databases
 from tests.place import Place
@@ -24,7 +24,7 @@ STALE = """INSERT INTO workers (id, host, pid, threads, queues, heartbeat_at)
 def leader(url: str, no: int) -> psycopg.Connection[tuple[object, ...]]:
     connection = psycopg.connect(url, autocommit=True, application_name=f"pipeline relay {no}")
     connection.execute("BEGIN")
-    connection.execute(TAKE)
+    connection.execute("LOCK TABLE relay_seat IN SHARE UPDATE EXCLUSIVE MODE")
     return connection
 
 
@@ -41,14 +41,14 @@ def test_only_this_databases_leader_is_deposed(place: Place, servers: Servers, d
     [row] = place.rows(STALE)
     other = databases.new("other")
     with leader(place.database_url, row["no"]) as ours, leader(servers.postgres.url(other), row["no"]) as theirs:
-        place.db.execute(DEPOSE)
+        place.db.execute(DEPOSE, ("pipeline relay ", "relay_seat"))
         assert (alive(ours), alive(theirs)) == (False, True)
     databases.give_back(other)
 
 
-def lost(seat: Seat) -> bool:
+def lost(lock: LeaderLock) -> bool:
     try:
-        seat.check()
+        lock.check()
     except psycopg.OperationalError:
         return True
     return False
@@ -75,7 +75,11 @@ def test_a_queue_that_refuses_is_left_alone_longer_every_time(monkeypatch: pytes
 def test_whoever_waits_to_lead_holds_nobody_up(place: Place) -> None:
     """Neither vacuum, by a snapshot, nor an operator who vacuums everything; and takes over when the leader goes."""
     taken: list[bool] = []
-    with waiting_for_seat(place.database_url, 1) as leader, waiting_for_seat(place.database_url, 2) as next_one:
+    url = place.database_url
+    with (
+        waiting_to_lead(url, "relay", "relay_seat", 1) as leader,
+        waiting_to_lead(url, "relay", "relay_seat", 2) as next_one,
+    ):
         assert leader.take()
         waiting = threading.Thread(target=lambda: taken.append(next_one.take()))
         waiting.start()
@@ -95,16 +99,28 @@ def test_whoever_waits_to_lead_holds_nobody_up(place: Place) -> None:
         assert not lost(next_one)
 
 
+def test_a_process_that_waits_to_lead_stops_at_once(place: Place) -> None:
+    """A deploy does not wait for the lock's own patience."""
+    outbound = SimpleNamespace(ready=threading.Event(), reconnects=0)
+    outbound.ready.set()
+    with waiting_to_lead(place.database_url, "relay", "relay_seat", 1) as leader:
+        assert leader.take()
+        relay = Relay(place.database_url, 2, outbound, backstop=30)  # type: ignore[arg-type]
+        relay.start()
+        waits = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'pipeline relay 2' AND wait_event = 'relation'"
+        place.until(lambda: place.rows(waits), 10, "it to wait")
+        started = monotonic()
+        relay.stop()
+        assert monotonic() - started < 1
+        assert not relay._thread.is_alive()
+
+
 def test_word_that_came_while_it_was_asking_is_not_slept_through(place: Place) -> None:
     """psycopg reads a notification with whatever answer comes next; the socket is silent then."""
     outbound = SimpleNamespace(ready=threading.Event(), reconnects=0)
     outbound.ready.set()
-    relay = Relay(
-        place.database_url, 1, outbound, backstop=30, health_every=30, patience=1,  # type: ignore[arg-type]
-        check_health=lambda _: False, check_broker=lambda _: False,
-    )  # fmt: skip
+    relay = Relay(place.database_url, 1, outbound, backstop=30)  # type: ignore[arg-type]
     with psycopg.connect(place.database_url, autocommit=True) as connection:
-        relay._health(connection)
         connection.execute("LISTEN pipeline_relay")
         place.db.execute("SELECT pg_notify('pipeline_relay', '')")
         connection.execute("SELECT 1")

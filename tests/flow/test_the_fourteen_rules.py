@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from pipeline import cancel, open_batch, retry, seal_batch, submit, submit_many
-from pipeline.flow import database, seat
+from pipeline.flow import database
 from tests.place import Place
 
 
@@ -60,7 +60,7 @@ def test_rule_1_a_bare_message_is_adopted_if_its_job_waits_unsent(place: Place) 
     declare(channel, ["single.act"], "classic")
     # The test leads the relay and sends nothing: only an adopted message can start the job.
     with psycopg.connect(place.database_url) as leader:
-        leader.execute(seat.TAKE)
+        leader.execute("LOCK TABLE relay_seat IN SHARE UPDATE EXCLUSIVE MODE")
         place.publish("single.act", str(job), times=2)
         place.worker(threads=2)
         [row] = place.finished(job)

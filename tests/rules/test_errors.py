@@ -144,7 +144,10 @@ class OperationalError(Exception):
         self.sqlstate = sqlstate
 
 
-@pytest.mark.parametrize("state", [None, "08006", "57P01", "57P03"])
+@pytest.mark.parametrize(
+    "state",
+    [None, "08006", "57P01", "57P03", "25006", "25P03", "53100", "53200", "53300", "40001", "40P01", "55P03", "58030"],
+)
 def test_a_database_that_is_away_parks_also_inside_another_error(state: str | None) -> None:
     """Unreachable, hung up or restarting; SQLAlchemy carries the driver's error as ``orig``."""
     wrapped = RuntimeError("wrapped")
@@ -161,9 +164,9 @@ def test_a_database_that_does_not_answer_a_connection_parks() -> None:
     assert classify(raised.value, NOW) == Park(1.0, "connection_lost")
 
 
-@pytest.mark.parametrize("state", ["40P01", "23505", "22P02", ""])
+@pytest.mark.parametrize("state", ["23505", "22P02", "57014", "42883", ""])
 def test_what_a_living_database_refuses_is_the_jobs_own_error(state: str) -> None:
-    """Deadlocks and violated constraints cost an attempt."""
+    """Violated constraints, bad input and a statement that ran out of time cost an attempt."""
     assert classify(OperationalError(state), NOW) == Retry()
 
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from pipeline.front.api.problem import Problem, answer, from_status, invalid
 from pipeline.observe import logs
-from pipeline.rules.errors import BadInput, database_is_away
+from pipeline.rules.errors import BadInput, database_is_unable
 
 log = logs.get("pipeline.api")
 
@@ -68,7 +68,7 @@ def _database(request: Request, error: Exception) -> Response:
     state = getattr(error.orig, "sqlstate", None)
     if isinstance(error, DataError) and state in NOT_STORABLE:
         return _not_storable(request, error)
-    if database_is_away(error) or (state or "").startswith(FOR_NOW):
+    if database_is_unable(error) or (state or "").startswith(FOR_NOW):
         log.warning("PostgreSQL does not answer", path=request.url.path, sqlstate=state)
         return answer(request, away())
     raise error

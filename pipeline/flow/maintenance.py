@@ -1,0 +1,131 @@
+"""Maintenance: what one process of all does beside the jobs. It needs PostgreSQL alone; sending has its own leader."""
+
+from __future__ import annotations
+
+import threading
+from time import monotonic, sleep
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from db.engine import connect
+from pipeline.broker.outbound import Outbound, Outgoing
+from pipeline.broker.topology import dead_letter_queue
+from pipeline.flow import sweeps
+from pipeline.flow.leader import LeaderLock, waiting_to_lead
+from pipeline.flow.message import compose, encode
+from pipeline.flow.reclaim import Reclaimed, Reclaimer
+from pipeline.flow.waiter import Waiter
+from pipeline.observe import logs
+from pipeline.settings import Settings
+
+log = logs.get("pipeline.maintenance")
+
+Connection = psycopg.Connection[TupleRow]
+
+# A batch whose row an application holds.
+ASK_AGAIN = 0.5
+MOST_LETTERS = 1000
+LETTER = """SELECT ph.actor, j.send, j.attempts, j.max_attempts, j.priority, j.body, j.trace_id, j.span_id, now()
+    FROM jobs j JOIN phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase
+    WHERE j.id = %s AND j.status = 'failed'"""
+
+
+class Maintenance:
+    """Every process has one; the leader's works: it recovers jobs of dead workers, adds up batches, reports.
+
+    Woken by time and by NOTIFY: 'dead' when a worker was seen to be gone, 'batch' when a child's end is to be counted.
+    """
+
+    def __init__(self, config: Settings, worker_no: int, worker_id: str, outbound: Outbound) -> None:
+        self._config = config
+        self._worker_no = worker_no
+        self._worker_id = worker_id
+        self._outbound = outbound
+        self._letters: list[Outgoing] = []
+        self._waiter = Waiter()
+        self._stopping = False
+        self._lock: LeaderLock | None = None
+        self._thread = threading.Thread(target=self._run, name="pipeline-maintenance", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping = True
+        if self._lock is not None:
+            self._lock.stop()
+        self._waiter.wake()
+        self._thread.join(5)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            try:
+                with waiting_to_lead(self._config.dsn, "maintenance", "maintenance_leader", self._worker_no) as lock:
+                    self._lock = lock
+                    while not self._stopping and not lock.take():
+                        pass
+                    with connect(self._config.dsn, "maintenance") as connection:
+                        self._lead(lock, connection)
+            except psycopg.Error as error:
+                log.warning("maintenance lost PostgreSQL; trying again", error=str(error).strip())
+                self._waiter.wait(None, 0.3)
+            except Exception:
+                # Should its thread die, this process would never lead again, and nobody would notice.
+                log.exception("maintenance failed; it starts again")
+                sleep(1)
+
+    def _lead(self, lock: LeaderLock, connection: Connection) -> None:
+        connection.execute("LISTEN pipeline_maintenance")
+        log.info("this process leads maintenance")
+        # A new one for each connection: right after an outage nobody can be told from the dead.
+        reclaimer = Reclaimer(self._config.patience_seconds, self._config.heartbeat_seconds)
+        due = 0.0
+        while not self._stopping:
+            lock.check()
+            if monotonic() >= due:
+                due = monotonic() + self._config.health_seconds
+                self._report(connection)
+            self._reclaim(connection, reclaimer)
+            held = bool(_value(connection, "SELECT pipeline_finish_batches()"))
+            pauses = [due - monotonic(), reclaimer.next_look(), ASK_AGAIN if held else self._config.health_seconds]
+            if not _told(connection):
+                self._waiter.wait(connection, min(pauses))
+                _told(connection)
+
+    def _report(self, connection: Connection) -> None:
+        sweeps.remove_temp_folders(connection, self._config.temp_folder, [self._worker_id])
+        connection.execute("SELECT pipeline_roll_up()")
+        sweeps.report(connection, self._config.health_seconds)
+
+    def _reclaim(self, connection: Connection, reclaimer: Reclaimer) -> None:
+        """A poison pill without a message at hand still gets its dead letter, to be found and revived there."""
+        poisoned = [one for one in reclaimer.look(connection) if one.verdict == "poisoned"]
+        letters = [letter for one in poisoned if (letter := _dead_letter(connection, one))]
+        self._letters = (self._letters + letters)[-MOST_LETTERS:]
+        if self._letters and self._outbound.ready.is_set():
+            letters, self._letters = self._letters, []
+            self._outbound.publish(letters, self._letters.extend)
+
+
+def _dead_letter(connection: Connection, one: Reclaimed) -> Outgoing | None:
+    row = connection.execute(LETTER, (one.job_id,)).fetchone()
+    if row is None:
+        return None
+    actor, send, attempts, max_attempts, priority, body, trace_id, span_id, moment = row
+    letter = compose(
+        job_id=one.job_id, queue=one.queue, actor=actor, send=send, attempt=attempts + 1, max_attempts=max_attempts,
+        sent_at=moment, body=body, trace_id=trace_id, span_id=span_id,
+    )  # fmt: skip
+    headers = {"x-pipeline-dead": "poisoned"}
+    return Outgoing(dead_letter_queue(one.queue), encode(letter), priority, one.job_id, send, moment, headers)
+
+
+def _told(connection: Connection) -> bool:
+    """Whether anybody has sent word since the last time."""
+    return bool([notify.payload for notify in connection.notifies(timeout=0)])
+
+
+def _value(connection: Connection, statement: str) -> object:
+    row = connection.execute(statement).fetchone()
+    return row[0] if row else None
