@@ -21,13 +21,17 @@ from pipeline.broker.topology import declare
 from pipeline.services import Servers, environment
 
 ROOT = Path(__file__).parent.parent
+# Most tests are about something else and need not wait. Whatever is about timings runs with the defaults: tests/defaults.
+SHORT = {"PIPELINE_PATIENCE_SECONDS": "1", "PIPELINE_HEALTH_SECONDS": "3", "PIPELINE_HEARTBEAT_SECONDS": "1"}
 
 
 class Place:
     """Everything of one test. ``close`` leaves no process behind."""
 
-    def __init__(self, servers: Servers, name: str, folder: Path) -> None:
+    def __init__(self, servers: Servers, name: str, folder: Path, timings: dict[str, str] | None = None) -> None:
         self.servers = servers
+        self.management = True
+        self.timings = SHORT if timings is None else timings
         self.name = name
         self.folder = folder
         self.record_path = folder / "executions"
@@ -47,15 +51,17 @@ class Place:
         return {
             "DATABASE_URL": self.database_url,
             "RABBITMQ_URL": self.servers.rabbitmq.url(self.name),
-            "RABBITMQ_MANAGEMENT_URL": environment(self.servers)["RABBITMQ_MANAGEMENT_URL"],
+            **self._management(),
             "PIPELINE_WORKFLOWS": "tests.workflows",
             "PIPELINE_TEMP_FOLDER": str(self.folder / "temp"),
-            "PIPELINE_PATIENCE_SECONDS": "1",
-            "PIPELINE_HEALTH_SECONDS": "3",
-            "PIPELINE_HEARTBEAT_SECONDS": "1",
             "TEST_RECORD": str(self.record_path),
             "PYTHONPATH": str(ROOT),
+            **self.timings,
         }
+
+    def _management(self) -> dict[str, str]:
+        name = "RABBITMQ_MANAGEMENT_URL"
+        return {name: environment(self.servers)[name]} if self.management else {}
 
     # ---- workers
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import socket
 import time
 from pathlib import Path
 
@@ -137,6 +139,60 @@ strict_first = strict.phase("first", pool=None)(pair_first.work)
 strict_act = strict.phase("act", pool=None, max_attempts=1)(pair_act.work)
 
 
+# With the options that a user gets who gives none, and a time limit that a test can wait for.
+everyday = Workflow("everyday")
+
+
+@everyday.phase
+def usual(job: Job) -> object:
+    record(job)
+    return ACTIONS[job.body.get("do", "ledger")](job)
+
+
+brief = Workflow("brief")
+
+
+@brief.phase(time_limit=2)
+def two_seconds(job: Job) -> object:
+    record(job)
+    return ACTIONS[job.body.get("do", "ledger")](job)
+
+
+def _blocked(job: Job) -> Done:
+    """In a call that nothing can interrupt, in the first attempt."""
+    if job.fence == 1:
+        BLOCKS[job.body.get("in", "sleep")](3600)
+    return ledger(job)
+
+
+def _blocked_write(job: Job) -> Done:
+    """As above, inside the phase's own transaction: in Python, or waiting for a lock in PostgreSQL."""
+
+    def write(connection: Connection) -> None:
+        connection.execute(
+            text("INSERT INTO ledger (job_id, phase, fence) VALUES (:job, :phase, :fence)"),
+            {"job": job.id, "phase": job.phase, "fence": job.fence},
+        )
+        if job.fence == 1 and job.body["in"] == "lock":
+            connection.execute(text("UPDATE rows_to_lock SET n = n + 1 WHERE id = 1"))
+        elif job.fence == 1:
+            time.sleep(3600)
+
+    return Done(write=write)
+
+
+def _in_a_socket(seconds: float) -> None:
+    here, _there = socket.socketpair()
+    here.recv(1)
+
+
+def _in_c(seconds: float) -> None:
+    ctypes.CDLL(None).sleep(int(seconds))
+
+
+BLOCKS = {"sleep": time.sleep, "socket": _in_a_socket, "c": _in_c}
+
+
 def _fail(job: Job) -> None:
     raise Transient("the outside world is away")
 
@@ -218,5 +274,5 @@ def _big_result(job: Job) -> dict[str, str]:
 ACTIONS = {
     "ledger": ledger, "nothing": lambda job: None, "fail": _fail, "flaky": _flaky, "permanent": _permanent,
     "wait": _wait, "kill": _kill, "segfault": _segfault, "hog": _hog, "sleep": _sleep, "rest": _rest, "temp": _temp,
-    "bad_write": _bad_write, "deadlock": _deadlock, "big_result": _big_result,
+    "blocked": _blocked, "blocked_write": _blocked_write, "bad_write": _bad_write, "deadlock": _deadlock, "big_result": _big_result,
 }  # fmt: skip

@@ -127,11 +127,11 @@ def test_a_job_that_went_on_and_that_no_thread_took_up_is_handed_back_at_the_end
     with psycopg.connect(place.database_url, autocommit=True, row_factory=dict_row) as db:
         held = steps.held(db, "triple")
         fence = steps.complete(db, held, onward="triple.second")["fence"]
-    presence = Presence(place.database_url, "w1", threads=1, queues=[], beat=20, unconfirmed=lambda: None, deaf=list)
+    presence = Presence(place.database_url, "w1", threads=1, queues=[], beat=20, report=tuple)
     link = Link("test-amqp")
     inbound = Inbound(link, list, "classic")
     presence.hold(_claim(held.job, fence))
-    Onward(inbound, presence, {}).hand_back()
+    Onward(inbound, presence, presence.hold, {}).hand_back()
     row = place.job(held.job)
     assert (row["status"], row["phase"], row["attempts"], row["crashes"]) == ("pending", "second", 0, 0)
     assert [one["outcome"] for one in place.attempts(held.job)] == ["succeeded", "handed_back"]

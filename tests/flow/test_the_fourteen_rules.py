@@ -212,10 +212,8 @@ def test_rule_7_a_message_is_acknowledged_only_after_its_transition(place: Place
     place.running(job)
     with psycopg.connect(place.database_url) as blocker:
         blocker.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (job,))
-        place.until(lambda: place.count(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            " AND query LIKE '%%pipeline_complete%%'"),
-            20, "the completion to wait")  # fmt: skip
+        asked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE %s"
+        place.until(lambda: place.count(asked, "SELECT pipeline_hold%"), 20, "the completion to be asked for again")
         assert place.depth("single.act") == 1
     place.finished(job)
     place.until(lambda: place.depth("single.act") == 0, 10, "the acknowledgement")

@@ -34,8 +34,9 @@ def test_the_threads_that_claim_and_beat_are_vital(place: Place) -> None:
     from pipeline.broker.outbound import Outbound  # noqa: F401  the worker's own imports, for their side effects
     from pipeline.flow.committer import Committer
     from pipeline.flow.presence import Presence
+    from pipeline.flow.watch import Watch
 
-    presence = Presence("", "w", threads=1, queues=[], beat=1, unconfirmed=lambda: None, deaf=list)
+    presence = Presence("", "w", threads=1, queues=[], beat=1, report=tuple)
     committer = Committer("", "w", 1, lambda batch: None, lambda completion, error: None)
-    for thread in (presence._thread, committer._thread):
+    for thread in (presence._thread, committer._thread, Watch(list, print)._thread):
         assert thread._target.__module__ == "pipeline.flow.vital"  # type: ignore[attr-defined]
