@@ -152,7 +152,7 @@ def usual(job: Job) -> object:
 brief = Workflow("brief")
 
 
-@brief.phase(time_limit=2)
+@brief.phase(time_limit=2, pool=4)
 def two_seconds(job: Job) -> object:
     record(job)
     return ACTIONS[job.body.get("do", "ledger")](job)

@@ -117,6 +117,10 @@ class Claim:
         """The work is done; its write is bounded by what is left of the time limit, or by a little more."""
         self.deadline = max(self.deadline, monotonic() + WRITE_TIME)
 
+    def detach(self) -> None:
+        """The work is done and its thread is free; the settlement waits elsewhere, and its time is not limited."""
+        self.thread, self.deadline = None, float("inf")
+
     def pause(self, seconds: float) -> None:
         """Sleep, unless the attempt is told to stop: then raise Interrupted."""
         until = monotonic() + seconds

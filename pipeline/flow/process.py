@@ -123,16 +123,9 @@ class WorkerProcess:
 
     def _refused(self, completion: Completion, error: Exception) -> None:
         """PostgreSQL refused this completion by itself: the attempt failed, its neighbours did not."""
-        from pipeline.flow.settle import DEAD_LETTERED, settle_error
+        from pipeline.flow.settle import settle_for_good
 
-        def settle() -> None:
-            if settle_error(self, completion.claim, error) in DEAD_LETTERED:
-                self.inbound.reject(completion.claim.delivery)
-            else:
-                self.inbound.ack([completion.claim.delivery])
-            self.presence.release(completion.claim)
-
-        threading.Thread(target=settle, daemon=True).start()
+        threading.Thread(target=settle_for_good, args=(self, completion.claim, error), daemon=True).start()
 
 
 _current: WorkerProcess | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from dramatiq import Broker
@@ -10,7 +11,7 @@ from dramatiq.middleware import Retries
 
 from pipeline.broker.delivery import Delivery
 from pipeline.flow import process
-from pipeline.flow.settle import DEAD_LETTERED, settle_error
+from pipeline.flow.settle import DEAD_LETTERED, settle_error, settle_for_good
 
 # A claim that PostgreSQL refuses altogether (its functions are not those of this code, say) is not asked for in a loop.
 ASK_AGAIN = 5.0
@@ -35,9 +36,12 @@ class PhaseRetries(Retries):
         if not message.claim.finish():
             return
         # Still deferred: Dramatiq would swallow an exception raised here and acknowledge all the same.
-        try:
-            if settle_error(worker, message.claim, exception) in DEAD_LETTERED:
-                message.fail()
-        finally:
-            worker.presence.release(message.claim)
+        verdict = settle_error(worker, message.claim, exception)
+        if verdict == "locked":
+            later = (worker, message.claim, exception)
+            threading.Thread(target=settle_for_good, args=later, daemon=True).start()
+            return
+        if verdict in DEAD_LETTERED:
+            message.fail()
+        worker.presence.release(message.claim)
         message.deferred = False

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +42,9 @@ COMPLETE = text("""SELECT verdict, queue, actor, send, max_attempts, sent_at, fe
 PAUSE = text("SELECT pipeline_pause(:queue, :seconds)")
 OUTCOME = text("SELECT pipeline_outcome(:id, :fence)")
 HOLD = text("SELECT pipeline_hold(:id, :fence)")
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+# How often a worker's thread asks for a row that another transaction holds, before it leaves that to one that can wait.
+TRIES = 3
 DEAD_LETTERED = ("exhausted", "poisoned")
 
 
@@ -50,10 +54,16 @@ def settle(worker: WorkerProcess, claim: Claim, done: Done | Completed) -> None:
         _hand_over(worker, claim, done)
         return
     result, onward = encode_result(claim, done), worker.onward.way(claim)
-    if done.write is not None:
-        _hand_over(worker, claim, complete_with_write(worker.no, claim, done.write, result, onward))
-    elif claim.finish():
-        worker.committer.complete(Completion(claim, result, onward))
+    if done.write is None:
+        if claim.finish():
+            worker.committer.complete(Completion(claim, result, onward))
+        return
+    complete = partial(complete_with_write, worker.no, claim, done.write, result)
+    try:
+        _hand_over(worker, claim, complete(onward, tries=TRIES))
+    except Locked:
+        claim.detach()
+        threading.Thread(target=_settle_later, args=(worker, claim, complete), daemon=True).start()
 
 
 def _hand_over(worker: WorkerProcess, claim: Claim, completed: Completed) -> None:
@@ -62,23 +72,33 @@ def _hand_over(worker: WorkerProcess, claim: Claim, completed: Completed) -> Non
         worker.hand_over.committed([(claim, completed)])
 
 
+def _settle_later(worker: WorkerProcess, claim: Claim, complete: Callable[[], Completed]) -> None:
+    """The work is done and its write waits for a row that an application holds. No worker thread waits with it."""
+    try:
+        _hand_over(worker, claim, complete())
+    except BaseException as error:
+        if claim.finish():
+            settle_for_good(worker, claim, error)
+
+
 def complete_with_write(
-    worker_no: int, claim: Claim, write: Callable[[Connection], None], result: str | None, onward: str | None = None
-) -> Completed:
+    worker_no: int, claim: Claim, write: Callable[[Connection], None], result: str | None, onward: str | None = None,
+    *, tries: int | None = None,
+) -> Completed:  # fmt: skip
     """The phase's own writes, the fenced transition, the history and the hand-over: one commit, or nothing.
 
     The write is repeated, and not the phase, while PostgreSQL cannot just now or another transaction holds the job's
-    row: in that case nothing is kept locked meanwhile.
+    row: in that case nothing is kept locked meanwhile, and after so many ``tries`` Locked is raised.
     """
     values = {"worker": worker_no, "id": claim.job_id, "fence": claim.fence, "result": result, "onward": onward}
-    pause, first = FIRST_PAUSE, True
-    claim.begin_write()
+    pause, locked = FIRST_PAUSE, 0
     while True:
         try:
-            if first or insist(lambda c: c.execute(HOLD, _key(claim)).scalar_one()) is not None:
+            if not locked or insist(lambda c: c.execute(HOLD, _key(claim)).scalar_one()) is not None:
                 return _complete_once(claim, write, values)
-        except _Locked:
-            pass
+            locked += 1
+        except Locked:
+            locked += 1
         except SQLAlchemyError as error:
             if claim.reason is not None:
                 raise Interrupted from error
@@ -86,21 +106,23 @@ def complete_with_write(
                 raise
             if insist(lambda c: c.execute(OUTCOME, _key(claim)).scalar_one()) == "succeeded":
                 return Completed("repeated", None, None, None, None, None)
-        first = False
+        if tries is not None and locked >= tries:
+            raise Locked
         claim.pause(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-class _Locked(Exception):
+class Locked(Exception):
     """Another transaction holds the job's row."""
 
 
 def _complete_once(claim: Claim, write: Callable[[Connection], None], values: dict[str, Any]) -> Completed:
+    claim.begin_write()
     with database.engine().begin() as connection, claim.writing(database.raw(connection)):
         write(connection)
         completed = Completed(*connection.execute(COMPLETE, values).one())
         if completed.verdict == "locked":
-            raise _Locked
+            raise Locked
         if completed.verdict == "lost":
             raise StaleClaim(f"job {claim.job_id}: fence {claim.fence} is no longer held; its result was discarded")
         return completed
@@ -120,16 +142,21 @@ def encode_result(claim: Claim, done: Done) -> str | None:
 
 
 def settle_error(worker: WorkerProcess, claim: Claim, error: BaseException) -> str:
-    """Failure: classify, then make the fenced transition, however long PostgreSQL takes. Returns the verdict."""
+    """Failure: classify, then make the fenced transition, however long PostgreSQL takes. Returns the verdict.
+
+    'locked' if another transaction holds the row for longer than a moment: nothing is done yet (see settle_for_good).
+    """
     function, values = _transition(claim, error)
     if function is None:
         count("discarded")
         worker.log.warning("result discarded", job=str(claim.job_id), fence=claim.fence, reason=str(error))
         return "lost"
-    statement, pause = text(f"SELECT {function}"), FIRST_PAUSE
-    while (verdict := _ask(statement, {**_key(claim), **values})) == "locked":
+    statement, pause, tries = text(f"SELECT {function}"), FIRST_PAUSE, TRIES
+    while (verdict := _ask(statement, {**_key(claim), **values})) == "locked" and (tries := tries - 1):
         sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        pause *= 2
+    if verdict == "locked":
+        return verdict
     count(f"{claim.spec.queue}.{verdict}")
     if verdict == "succeeded":
         # It had committed after all, and only the answer was lost, so that nobody published its hand-over.
@@ -137,6 +164,17 @@ def settle_error(worker: WorkerProcess, claim: Claim, error: BaseException) -> s
     worker.log.warning("attempt ended", job=str(claim.job_id), phase=claim.spec.queue, fence=claim.fence,
                        verdict=verdict, error=describe(error))  # fmt: skip
     return verdict
+
+
+def settle_for_good(worker: WorkerProcess, claim: Claim, error: BaseException) -> None:
+    """As ``settle_error``, until there is a verdict; then the message goes the same way. Not for a worker's thread."""
+    while (verdict := settle_error(worker, claim, error)) == "locked":
+        sleep(LONGEST_PAUSE)
+    if verdict in DEAD_LETTERED:
+        worker.inbound.reject(claim.delivery)
+    else:
+        worker.inbound.ack([claim.delivery])
+    worker.presence.release(claim)
 
 
 def _ask(statement: TextClause, values: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from sqlalchemy import text
 
 from pipeline.flow import database
 from pipeline.flow.claim import Claim, Interrupted
-from pipeline.flow.settle import DEAD_LETTERED, settle_error
+from pipeline.flow.settle import settle_for_good
 from pipeline.observe.counters import count
 
 if TYPE_CHECKING:
@@ -61,11 +61,7 @@ class StuckThreads:
         if claim.using is not None:
             pid = claim.using.info.backend_pid
             database.insist(lambda connection: connection.execute(END_SESSION, {"pid": pid}))
-        if settle_error(self._worker, claim, Interrupted()) in DEAD_LETTERED:
-            self._worker.inbound.reject(claim.delivery)
-        else:
-            self._worker.inbound.ack([claim.delivery])
-        self._worker.presence.release(claim)
+        settle_for_good(self._worker, claim, Interrupted())
 
     def _replace(self, thread: threading.Thread | None) -> None:
         with self._lock:
@@ -75,8 +71,8 @@ class StuckThreads:
         if isinstance(thread, WorkerThread):
             thread.stop()
             self._dramatiq.workers.remove(thread)
-        if not self.draining:
-            self._dramatiq._add_worker()
+            if not self.draining:
+                self._dramatiq._add_worker()
         self._replaced()
         if drain:
             self._worker.log.error(

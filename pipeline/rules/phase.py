@@ -35,7 +35,7 @@ class PhaseSpec:
 
     workflow: str
     name: str
-    pool: int | None = 10
+    pool: int | None = None
     queue_limit: int = 1000
     max_attempts: int = 3
     max_crashes: int = 3

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import signal
-import threading
-from time import monotonic, sleep
+from time import monotonic
 
 import psycopg
 import pytest
@@ -103,11 +102,8 @@ def test_what_a_stuck_thread_still_does_is_void(users: Place) -> None:
     users.worker(threads=4)
     job = submit(None, "brief", {"do": "rest", "at": 1, "seconds": 9})
     assert users.finished(job, timeout=40)[0]["fence"] == 2
-    deadline = threading.Event()
-    deadline.wait(0)
     users.until(lambda: users.count(STUCK) == 0 and users.counter("stuck") == 1, 60, "the thread to come back")
     others = [submit(None, "everyday", {"n": n}) for n in range(8)]
     users.finished(*others)
     assert users.rows("SELECT fence FROM ledger WHERE job_id = %s", job) == [{"fence": 2}]
     assert "closed the channel" not in users.logs()
-    sleep(0)

