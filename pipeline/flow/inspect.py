@@ -36,7 +36,7 @@ NEWEST = UUID(int=2**128 - 1)
 PARTS = 1000
 WORKERS = text("""SELECT w.id, w.host, w.pid, w.threads, w.queues, w.started_at, w.heartbeat_at, w.counters,
     extract(epoch FROM now() - w.heartbeat_at) AS age,
-    pipeline_worker_state(w) AS state, w.deaf,
+    pipeline_worker_state(w) AS state, w.deaf, w.stuck,
     coalesce(r.n, 0) AS running
     FROM workers w LEFT JOIN (SELECT j.locked_by, count(*) AS n FROM running_jobs j GROUP BY 1) r ON r.locked_by = w.id
     WHERE w.stopped_at IS NULL OR w.stopped_at > now() - interval '1 hour'

@@ -62,6 +62,7 @@ def settle(worker: WorkerProcess, claim: Claim, done: Done | Completed) -> None:
     try:
         _hand_over(worker, claim, complete(onward, tries=TRIES))
     except Locked:
+        worker.log.info("settled later: another transaction holds the job", job=str(claim.job_id), fence=claim.fence)
         claim.detach()
         threading.Thread(target=_settle_later, args=(worker, claim, complete), daemon=True).start()
 

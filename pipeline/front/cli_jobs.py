@@ -80,13 +80,14 @@ def workers(
     if as_json:
         print(json.dumps(rows, default=str))
         return
-    table = Table("worker", "state", "threads", "running", "heartbeat", "since")
+    table = Table("worker", "state", "threads", "running", "stuck", "heartbeat", "since")
     for row in rows:
         table.add_row(
             row["id"],
             row["state"],
             str(row["threads"]),
             str(row["running"]),
+            str(row["stuck"] or ""),
             f"{row['age']:.0f} s ago",
             f"{row['started_at']:%F %T}",
         )

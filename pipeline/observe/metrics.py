@@ -21,8 +21,8 @@ COUNTERS = text("SELECT name, n FROM counters ORDER BY name")
 LANES = text("""SELECT name, rate, (paused_until > now())::int AS paused,
     CASE WHEN next_at > now() THEN extract(epoch FROM next_at - now())::float8 ELSE 0 END AS ahead
     FROM lanes ORDER BY name LIMIT 1000""")
-WORKERS = text("""SELECT state, count(*) AS n, sum(threads) AS threads, max(age) AS age FROM (
-    SELECT pipeline_worker_state(w) AS state, threads,
+WORKERS = text("""SELECT state, count(*) AS n, sum(threads) AS threads, max(age) AS age, sum(stuck) AS stuck
+    FROM (SELECT pipeline_worker_state(w) AS state, threads, stuck,
            extract(epoch FROM now() - heartbeat_at)::float8 AS age FROM workers w WHERE stopped_at IS NULL) w
     GROUP BY state""")
 HAS_BREAKERS = text("""SELECT count(*) = 3 FROM information_schema.columns WHERE table_schema = current_schema()
@@ -95,6 +95,11 @@ def _workers(rows: list[dict[str, Any]]) -> Iterator[Metric]:
     for column, name, said in (
         ("n", "pipeline_workers", "worker processes that have not signed off"),
         ("threads", "pipeline_worker_threads", "their threads"),
+        (
+            "stuck",
+            "pipeline_stuck_threads",
+            "threads in a call that cannot be interrupted",
+        ),
         ("age", "pipeline_worker_heartbeat_age_seconds", "the oldest heartbeat among them"),
     ):
         family = GaugeMetricFamily(name, said, labels=["state"])

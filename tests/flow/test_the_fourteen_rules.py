@@ -212,8 +212,7 @@ def test_rule_7_a_message_is_acknowledged_only_after_its_transition(place: Place
     place.running(job)
     with psycopg.connect(place.database_url) as blocker:
         blocker.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (job,))
-        asked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE %s"
-        place.until(lambda: place.count(asked, "SELECT pipeline_hold%"), 20, "the completion to be asked for again")
+        place.until(lambda: "settled later" in place.logs(), 20, "the completion to find the row locked")
         assert place.depth("single.act") == 1
     place.finished(job)
     place.until(lambda: place.depth("single.act") == 0, 10, "the acknowledgement")
@@ -261,6 +260,8 @@ def test_rule_9_a_write_that_fails_fails_alone(place: Place, do: str) -> None:
     else:
         assert {row["status"] for row in rows[:2]} == {"succeeded"}
         assert place.count("SELECT sum(n) FROM rows_to_lock") == 4
+        # The write is repeated, and not the phase: the deadlock is nothing that the job did wrong.
+        assert [(row["attempts"], row["fence"]) for row in rows[:2]] == [(0, 1)] * 2
 
 
 def test_rule_10_the_sweeper_sends_again_what_the_broker_lost(place: Place) -> None:

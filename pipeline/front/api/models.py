@@ -100,6 +100,7 @@ class Worker(BaseModel):
     age: float = Field(description="seconds since the last heartbeat")
     state: str = Field(description="alive, deaf, missing or stopped")
     deaf: list[str] = Field(description="queues that it should consume and does not")
+    stuck: int = Field(description="threads in a call that cannot be interrupted; others took their places")
     running: int
 
 

@@ -1,0 +1,111 @@
+"""Interrupts that come before the attempt begins, and decisions that overtake one another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import uuid4
+
+import pytest
+
+from pipeline.broker.delivery import Delivery
+from pipeline.broker.inbound import Inbound
+from pipeline.broker.link import Link
+from pipeline.flow.claim import Claim, Interrupted
+from pipeline.flow.saturation import Saturation
+from pipeline.rules.phase import PhaseSpec
+
+
+def claim() -> Claim:
+    return Claim(
+        spec=PhaseSpec("triple", "second"), job_id=uuid4(), fence=1, attempts=0, max_attempts=3, crashes=0,
+        isolated=False, priority=0, body={}, results={}, trace_id="0" * 32, span_id="0" * 16,
+        delivery=cast("Delivery", None),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", ["cancelled", "lost", "time_limit", "shutdown"])
+def test_an_attempt_that_was_told_before_it_began_does_not_begin(reason: str) -> None:
+    """It had gone on to its next phase and waited for a thread."""
+    early = claim()
+    early.interrupt(reason)
+    with pytest.raises(Interrupted), early:
+        pytest.fail("it began")
+    assert early.reason == reason
+
+
+def test_an_attempt_is_settled_by_its_thread_or_without_it_and_never_twice() -> None:
+    """Whoever comes first."""
+    thread_first, given_up_first = claim(), claim()
+    assert thread_first.finish() and not thread_first.give_up()
+    assert given_up_first.give_up() and not given_up_first.finish()
+
+
+class Loop:
+    """The AMQP thread's to-do list, worked off in the order of the calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[[], None]] = []
+
+    def call(self, work: Callable[[], None]) -> None:
+        self.calls.append(work)
+
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        self.calls.append(work)
+
+    def run(self) -> None:
+        while self.calls:
+            self.calls.pop(0)()
+
+
+def intake(loop: Loop) -> Inbound:
+    return Inbound(cast("Link", loop), list, "classic")
+
+
+def test_a_job_that_ends_while_the_pause_is_decided_leaves_nobody_paused() -> None:
+    """The pause was asked for before the resume, and carried out after it: the worker was paused for ever."""
+    loop = Loop()
+    inbound = intake(loop)
+    saturation = Saturation(cast("Link", loop), inbound, 1)
+    saturation.started()
+    loop.calls.pop(0)()
+    look = loop.calls.pop(0)
+    look()
+    saturation.ended()
+    loop.calls.reverse()
+    loop.run()
+    assert not inbound._paused
+
+
+def test_a_worker_that_stops_takes_nothing_more_when_its_jobs_end() -> None:
+    """It was saturated when it was told to stop; its first job to end made it consume again."""
+    loop = Loop()
+    inbound = intake(loop)
+    saturation = Saturation(cast("Link", loop), inbound, 1)
+    saturation.started()
+    loop.run()
+    inbound.close_intake()
+    loop.run()
+    saturation.ended()
+    loop.run()
+    assert inbound._paused
+
+
+def test_the_thread_that_speaks_amqp_starts_again_when_it_fails() -> None:
+    """And everything that was on its way is in doubt, as after a lost connection."""
+    link, connected, dropped = Link("test-amqp"), threading.Semaphore(0), threading.Event()
+    side: Any = SimpleNamespace(connect=connected.release, drop=dropped.set, close=lambda: None)
+    link.start()
+    link.add(side)
+    assert connected.acquire(timeout=5)
+
+    def fail() -> None:
+        raise OSError(24, "Too many open files")
+
+    link.call(fail)
+    assert connected.acquire(timeout=5) and dropped.is_set()
+    assert link._thread.is_alive()
+    link.stop()
+    assert not link._thread.is_alive()
