@@ -32,7 +32,9 @@ def test_a_waiting_job_goes_on_in_the_new_phase_with_fresh_budgets(database: Db)
     row = steps.job(database, job)
     assert (row["phase"], row["status"], row["send"]) == ("second", "pending", 2)
     assert (row["attempts"], row["crashes"], row["waits"], row["max_attempts"]) == (0, 0, 0, 3)
-    assert [(sent["job_id"], sent["queue"], sent["send"]) for sent in steps.admit(database)] == [(job, "triple.second", 2)]
+    assert [(sent["job_id"], sent["queue"], sent["send"]) for sent in steps.admit(database)] == [
+        (job, "triple.second", 2)
+    ]
 
 
 def test_a_job_that_backs_off_keeps_its_due_time(database: Db) -> None:

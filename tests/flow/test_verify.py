@@ -127,7 +127,9 @@ def test_a_batch_that_counts_wrong_counts_right_again(place: Place) -> None:
     assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'plain'") == 1
 
 
-@pytest.mark.parametrize("by_hand", ["DELETE FROM phases WHERE id = %s", "UPDATE phases SET position = 0 WHERE id = %s"])
+@pytest.mark.parametrize(
+    "by_hand", ["DELETE FROM phases WHERE id = %s", "UPDATE phases SET position = 0 WHERE id = %s"]
+)
 def test_jobs_in_a_phase_that_nobody_declares_are_told_and_left(place: Place, by_hand: str) -> None:
     """Only a person can say whether its code comes back: the command that moves them is named."""
     jobs = submit_many(None, "single", [{}] * 3)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 from pipeline import submit_many
 from tests.place import ROOT, Place
