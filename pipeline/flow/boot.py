@@ -50,7 +50,7 @@ class Engine(Middleware):
         ours.before_close = lambda: self._finish(running)
         assert ours.link is not None
         self._saturation = Saturation(ours.link, inbound, worker.worker_threads)
-        self._caretaker = caretaker.Caretaker(config, running.no, running.id, outbound)
+        self._caretaker = caretaker.Caretaker(config, running.no, outbound)
         self._caretaker.start()
 
     def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:

@@ -8,15 +8,15 @@ from pipeline.flow import sweeps
 from pipeline.flow.ledger import Ledger
 from pipeline.flow.message import compose, encode
 from pipeline.flow.relay import Relay
+from pipeline.flow.temp_folders import TempFolders, database_id
 from pipeline.settings import Settings
 
 
 class Caretaker:
     """Owns the relay thread. Sweeps never wait behind the jobs they are to save."""
 
-    def __init__(self, config: Settings, worker_no: int, worker_id: str, outbound: Outbound) -> None:
+    def __init__(self, config: Settings, worker_no: int, outbound: Outbound) -> None:
         self._config = config
-        self._worker_id = worker_id
         self._outbound = outbound
         self._ledger = Ledger(config)
         self.relay = Relay(
@@ -35,7 +35,7 @@ class Caretaker:
         for one in sweeps.reclaim(connection, self._config.patience_seconds):
             if one.verdict == "poisoned":
                 self._bury(connection, one)
-        sweeps.remove_temp_folders(connection, self._config.temp_folder, [self._worker_id])
+        TempFolders(self._config.temp_folder, database_id(connection)).sweep()
         connection.execute("SELECT pipeline_roll_up()")
         return sweeps.report(connection, self._config.health_seconds) and self.check_broker(connection)
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
+from db.engine import connect
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.inbound import Inbound
 from pipeline.broker.outbound import Outbound
@@ -19,6 +20,7 @@ from pipeline.flow.hand_over import HandOver
 from pipeline.flow.job import Job
 from pipeline.flow.onward import Onward
 from pipeline.flow.presence import Presence, new_worker_id
+from pipeline.flow.temp_folders import TempFolders, database_id
 from pipeline.observe import logs
 from pipeline.rules.phase import PhaseSpec
 from pipeline.settings import Settings
@@ -53,8 +55,9 @@ class WorkerProcess:
         self.hand_over = HandOver(inbound, outbound, self.onward, self.no)
         self.committer = Committer(settings.dsn, self.id, self.no, self._completed, self._refused)
         self.committer.start()
-        # Where this worker's jobs have their folders; named after it, so that others can tell whose they are.
-        self.temp_root = settings.temp_folder / self.id
+        with connect(settings.dsn, "identity") as connection:
+            self._temp_folders = TempFolders(settings.temp_folder, database_id(connection))
+        self.temp_root = self._temp_folders.open(self.id)
         self._local = threading.local()
 
     def delivery(self) -> Delivery:
@@ -86,6 +89,7 @@ class WorkerProcess:
         self.committer.stop()
         self.onward.hand_back()
         self.presence.stop(clean=self.outbound.drain(5))
+        self._temp_folders.close()
 
     def _completed(self, batch: list[tuple[Completion, Completed]]) -> None:
         self.hand_over.committed([(completion.claim, completed) for completion, completed in batch])

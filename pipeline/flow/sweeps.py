@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -90,14 +87,3 @@ def report(connection: Connection, seconds: float) -> bool:
     for phase, state, n in connection.execute(POOLS).fetchall():
         log.info("pool", phase=phase, state=state, processors=n)
     return True
-
-
-def remove_temp_folders(connection: Connection, root: Path, mine: Iterable[str]) -> None:
-    """Remove the folders that dead workers of this host left behind."""
-    keep = set(mine)
-    for folder in root.iterdir() if root.is_dir() else ():
-        if folder.name in keep:
-            continue
-        row = connection.execute("SELECT pipeline_alive(%s)", (folder.name,)).fetchone()
-        if row is not None and not row[0]:
-            shutil.rmtree(folder, ignore_errors=True)

@@ -27,7 +27,7 @@ def run(say: Callable[[str], None]) -> None:
         unconfirmed=outbound.oldest_unconfirmed, deaf=list,
     )  # fmt: skip
     presence.start()
-    caretaker = Caretaker(config, presence.worker_no, presence.worker_id, outbound)
+    caretaker = Caretaker(config, presence.worker_no, outbound)
     caretaker.start()
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
