@@ -8,7 +8,8 @@ from time import monotonic
 from typing import Any
 
 # A service manager or a closing terminal signals the whole group, and Dramatiq's master forwards its own copy, of
-# whatever kind. Dramatiq would take the second for impatience and die with its jobs in hand, which a deploy must not cost.
+# whatever kind. Dramatiq would take the second for impatience and die with its jobs in hand, which a deploy must not
+# cost.
 STOP = (signal.SIGTERM, signal.SIGHUP)
 IMPATIENCE = 5.0
 
