@@ -36,8 +36,9 @@ class Settings(BaseSettings):
         description="begins the ids of this machine's workers; otherwise the host's name",
     )  # fmt: skip
     stale_seconds: float = _named(
-        "JOB_LOCK_TIMEOUT_SECONDS", default=300.0, gt=0, description="after which a frozen worker loses its jobs"
-    )
+        "JOB_LOCK_TIMEOUT_SECONDS", default=300.0, gt=0,
+        description="after which a frozen worker loses its jobs; in force after pipeline migrate",
+    )  # fmt: skip
 
     workflows: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(), description="modules with workflows of your own, comma-separated"

@@ -94,7 +94,8 @@ def _declared(order: dict[str, Any]) -> PhaseActor:
     try:
         return find_phase(order["queue"])
     except LookupError:
-        importlib.import_module("pipeline.actors")
+        import pipeline.actors  # noqa: F401  declares every phase that the settings name
+
         return find_phase(order["queue"])
 
 
