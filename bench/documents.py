@@ -43,6 +43,7 @@ def round_of(documents: int) -> float:
 def measure(count: int, documents: int) -> float:
     """Seconds from the first claim of the ocr phase to the last page."""
     os.environ["OCR_WORKER_COUNT"] = str(count)
+    cli("migrate")
     from pipeline import submit_many
 
     with database() as db:

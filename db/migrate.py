@@ -9,12 +9,11 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, text
 
+from db import own_functions
+
 # In this order, because views need what they name to exist already.
 FOLDERS = ("outbox", "lanes", "presence", "transitions", "batches", "verify", "views")
 LOCK = 7310
-# A function whose arguments changed leaves its old self behind: everything of ours not written just now.
-LEFT_BEHIND = """SELECT p.oid::regprocedure::text FROM pg_proc p
-    WHERE p.proname LIKE 'pipeline\\_%' AND p.proname <> 'pipeline_new_id' AND p.xmin <> pg_current_xact_id()::xid"""
 
 
 def migrate(engine: Engine) -> bool:
@@ -50,15 +49,15 @@ def sql_files() -> list[Path]:
 
 
 def _replace_functions(connection: Connection) -> None:
-    digest = _digest()
-    if _state(connection)[1] == digest:
+    digest, before = _digest(), _state(connection)[1]
+    if before == digest:
         return
     # Functions name one another; their bodies are checked when they run.
     connection.exec_driver_sql("SET LOCAL check_function_bodies = off")
-    for path in sql_files():
-        connection.exec_driver_sql(path.read_text(encoding="utf-8").replace("%", "%%"))
-    for signature in connection.execute(text(LEFT_BEHIND)).scalars().all():
-        connection.exec_driver_sql(f"DROP FUNCTION {signature}")
+    definitions = [path.read_text(encoding="utf-8") for path in sql_files()]
+    for definition in definitions:
+        connection.exec_driver_sql(definition.replace("%", "%%"))
+    own_functions.keep_only_what_was_just_created(connection, own_functions.names(definitions), first=before is None)
     connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS pipeline_schema (digest text NOT NULL)")
     connection.exec_driver_sql("DELETE FROM pipeline_schema")
     connection.execute(text("INSERT INTO pipeline_schema VALUES (:digest)"), {"digest": digest})

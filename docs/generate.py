@@ -21,7 +21,7 @@ FUNCTIONS = (
     "pipeline_submit", "pipeline_submit_many", "pipeline_cancel", "pipeline_replay", "pipeline_replay_many",
     "pipeline_discard", "pipeline_reset", "pipeline_open_batch", "pipeline_seal_batch", "pipeline_set_lane",
     "pipeline_pause_lane", "pipeline_open_lane", "pipeline_pause", "pipeline_timeline", "pipeline_stats",
-    "pipeline_relay_lag", "pipeline_alive", "pipeline_verify", "pipeline_collect",
+    "pipeline_relay_lag", "pipeline_alive", "pipeline_verify", "pipeline_move", "pipeline_collect",
 )  # fmt: skip
 FUNCTION = re.compile(
     r"((?:^--[^\n]*\n)*)^CREATE OR REPLACE FUNCTION (\w+)\s*\((.*?)\)\s*(?:RETURNS (.*?)\s+)?LANGUAGE (\w+)",

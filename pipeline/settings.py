@@ -36,8 +36,9 @@ class Settings(BaseSettings):
         description="begins the ids of this machine's workers; otherwise the host's name",
     )  # fmt: skip
     stale_seconds: float = _named(
-        "JOB_LOCK_TIMEOUT_SECONDS", default=300.0, gt=0, description="after which a frozen worker loses its jobs"
-    )
+        "JOB_LOCK_TIMEOUT_SECONDS", default=300.0, gt=0,
+        description="after which a frozen worker loses its jobs; in force after pipeline migrate",
+    )  # fmt: skip
 
     workflows: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(), description="modules with workflows of your own, comma-separated"
@@ -48,10 +49,13 @@ class Settings(BaseSettings):
     patience_seconds: float = Field(default=5.0, gt=0, description="how long a worker may be missing before it is dead")
     backstop_seconds: float = Field(default=30.0, ge=5, description="between two looks of a relay that nobody wakes")
     shutdown_grace_seconds: float = Field(
-        default=20.0, ge=0, description="for running jobs at shutdown; then they go back at no cost"
+        default=5.0, ge=0, description="for running jobs at shutdown; then they go back at no cost"
     )
     backoff_scale: float = Field(default=1.0, gt=0, description="multiplies every backoff; below 1 for demos and tests")
     keep_days: float = Field(default=30.0, gt=0, description="how long finished jobs and their history are kept")
+    keep_failed_days: float | None = Field(
+        default=None, gt=0, description="the same for failed jobs; unset: until somebody replays or discards them"
+    )
     temp_folder: Path = Field(
         default=Path(gettempdir()) / "pipeline-jobs", description="for the folders of running jobs"
     )

@@ -59,12 +59,10 @@ BEGIN
         END IF;
         RETURN NEXT;
     END LOOP;
-    FOR v_job IN
-        SELECT j.* FROM jobs j WHERE j.completed_at IS NULL AND NOT EXISTS (
-            SELECT 1 FROM phases ph WHERE ph.workflow = j.workflow AND ph.phase = j.phase) ORDER BY j.id
-    LOOP
-        problem := 'is in a phase that nobody declares'; subject := v_job.id;
-        detail := format('%s.%s: deploy its code, or cancel it', v_job.workflow, v_job.phase);
+    FOR v_row IN SELECT * FROM pipeline_undeclared() LOOP
+        problem := 'phase that nobody declares has jobs'; subject := v_row.queue;
+        detail := format('%s jobs, of which %s run: run "pipeline move %s PHASE", deploy its code again, or cancel them',
+                         v_row.jobs, v_row.running, v_row.queue);
         RETURN NEXT;
     END LOOP;
     FOR v_row IN
@@ -83,3 +81,13 @@ BEGIN
         RETURN NEXT;
     END LOOP;
 END $$;
+
+-- The phases that no workflow has any more and that still have jobs. (All jobs that have not ended are in the outbox.)
+CREATE OR REPLACE FUNCTION pipeline_undeclared() RETURNS TABLE (queue text, jobs bigint, running bigint)
+LANGUAGE sql STABLE AS $$
+    SELECT l.workflow || '.' || l.phase, l.jobs, l.running
+    FROM (SELECT j.workflow, j.phase, count(*) AS jobs, count(*) FILTER (WHERE j.status = 'running') AS running
+          FROM outbox o JOIN jobs j ON j.id = o.job_id WHERE j.completed_at IS NULL GROUP BY j.workflow, j.phase) l
+    WHERE NOT EXISTS (SELECT 1 FROM phases ph WHERE ph.workflow = l.workflow AND ph.phase = l.phase AND ph.position > 0)
+    ORDER BY 1
+$$;

@@ -54,7 +54,7 @@ class Engine(Middleware):
         assert ours.link is not None
         self._saturation = Saturation(ours.link, inbound, worker.worker_threads)
         running.stuck = StuckThreads(running, worker, self._saturation.ended)
-        self._leading = Leading(config, running.no, running.id, outbound)
+        self._leading = Leading(config, running.no, outbound)
         self._leading.start()
 
     def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:

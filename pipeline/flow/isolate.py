@@ -6,7 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from datetime import datetime
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -19,7 +22,9 @@ from pipeline.rules.outcome import Done
 if TYPE_CHECKING:
     from pipeline.flow.process import WorkerProcess
 
-ANSWER = b'{"answer":'
+BEGAN, ANSWER = b'{"began":', b'{"answer":'
+# Imports on a busy machine. They are no part of the phase's own time.
+START_LIMIT = 120.0
 
 
 def run_isolated(worker: WorkerProcess, claim: Claim) -> Done | Completed:
@@ -27,16 +32,36 @@ def run_isolated(worker: WorkerProcess, claim: Claim) -> Done | Completed:
 
     A phase with writes is completed by the child itself, under the same fence; then its Completed comes back.
     """
+    claim.deadline = monotonic() + START_LIMIT
+    began = threading.Event()
     with _start(worker, claim) as child:
-        claim.stop = lambda: _kill(child)
-        answer = _listen(child)
+        _stop_with(claim, lambda: _kill(child))
+        answer = _listen(child, lambda: _begin(worker, claim, began))
+        _stop_with(claim, lambda: None)
     if answer is not None:
         return _read(answer)
+    if claim.reason == "time_limit" and not began.is_set():
+        raise Transient(f"the child process did not begin within {START_LIMIT:g} s and was killed")
     if claim.reason == "time_limit":
         raise Crashed(f"time limit of {claim.spec.time_limit:g} s exceeded; the child process was killed")
     if claim.reason is not None:
         raise Interrupted
     raise Crashed(_cause_of_death(child.returncode))
+
+
+def _stop_with(claim: Claim, stop: Callable[[], None]) -> None:
+    """How an interrupt ends the child; one that came before is obeyed now."""
+    with claim._lock:
+        claim.stop = stop
+        if claim.reason is not None:
+            stop()
+
+
+def _begin(worker: WorkerProcess, claim: Claim, began: threading.Event) -> None:
+    """From now on the phase's own time limit counts."""
+    began.set()
+    claim.deadline = monotonic() + claim.spec.time_limit
+    worker.watch.added(claim)
 
 
 def _start(worker: WorkerProcess, claim: Claim) -> subprocess.Popen[bytes]:
@@ -45,7 +70,7 @@ def _start(worker: WorkerProcess, claim: Claim) -> subprocess.Popen[bytes]:
         "max_attempts": claim.max_attempts, "crashes": claim.crashes, "priority": claim.priority, "body": claim.body,
         "results": claim.results, "trace_id": claim.trace_id, "span_id": claim.span_id,
         "span": claim.job.span if claim.job else None,
-        "temp_root": str(worker.temp_root), "worker_no": worker.no,
+        "temp_root": str(worker.temp_root), "worker_no": worker.no, **_where(claim.spec.queue),
     }  # fmt: skip
     child = subprocess.Popen(
         [sys.executable, "-m", "pipeline.flow.isolated_child"],
@@ -61,15 +86,33 @@ def _start(worker: WorkerProcess, claim: Claim) -> subprocess.Popen[bytes]:
     return child
 
 
-def _listen(child: subprocess.Popen[bytes]) -> dict[str, Any] | None:
+def _where(queue: str) -> dict[str, Any]:
+    """Where the child finds the phase: what this process imported to declare it, and from where."""
+    from pipeline.flow.workflow import find_phase, workflows  # which imports this module
+
+    workflow = workflows()[find_phase(queue).spec.workflow]
+    modules = dict.fromkeys([workflow.module, *(actor.work.__module__ for actor in workflow.phases)])
+    script = sys.modules["__main__"]
+    spec = getattr(script, "__spec__", None)
+    return {
+        "modules": list(modules),
+        "path": sys.path,
+        # A workflow of the program itself: its module's name (python -m) or its file.
+        "main": {"name": spec.name if spec else None, "file": getattr(script, "__file__", None)},
+    }
+
+
+def _listen(child: subprocess.Popen[bytes], began: Callable[[], None]) -> dict[str, Any] | None:
     """The child's answer, or None when it died without one."""
     assert child.stdout is not None
-    answer = None
     for line in child.stdout:
-        if line.startswith(ANSWER):
-            answer = orjson.loads(line)["answer"]
+        if line.startswith(BEGAN):
+            began()
+        elif line.startswith(ANSWER):
+            answer: dict[str, Any] = orjson.loads(line)["answer"]
+            return answer
     child.wait()
-    return answer
+    return None
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:

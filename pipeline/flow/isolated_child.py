@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import resource
+import runpy
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import orjson
@@ -20,6 +23,9 @@ from pipeline.flow.job import Job
 from pipeline.rules.errors import Cancelled, GiveUp, Park, StaleClaim, classify
 from pipeline.rules.outcome import as_done
 
+if TYPE_CHECKING:
+    from pipeline.flow.workflow import PhaseActor
+
 
 def main() -> None:
     """Read the order, run the phase, write one answer. Whatever the phase prints goes to standard error."""
@@ -28,49 +34,94 @@ def main() -> None:
     threading.Thread(target=_watch_the_worker, daemon=True).start()
     answer_to = os.dup(1)
     os.dup2(2, 1)
-    answer = _answer(order)
+    answer = _answer(order, lambda: os.write(answer_to, b'{"began":true}\n'))
     with os.fdopen(answer_to, "wb") as out:
-        out.write(orjson.dumps({"answer": answer}) + b"\n")
+        out.write(_encode(answer) + b"\n")
     os._exit(0)
 
 
-def _answer(order: dict[str, Any]) -> dict[str, Any]:
-    import pipeline.actors  # noqa: F401  declares every phase
-    from pipeline.flow.checkpoint import keep_rows, read_rows, report_progress
-    from pipeline.flow.lanes import take_turn
-    from pipeline.flow.settle import complete_with_write, describe, encode_result
+def _encode(answer: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps({"answer": answer}, option=orjson.OPT_NON_STR_KEYS)
+    except (TypeError, ValueError) as error:
+        return orjson.dumps({"answer": {"kind": "retry", "error": f"{type(error).__name__}: {error}"}})
+
+
+def _answer(order: dict[str, Any], begin: Callable[[], object]) -> dict[str, Any]:
+    from pipeline.flow.settle import describe
+
+    limit = 0
+    try:
+        actor = _declared(order)
+        claim = _claim(order, actor.spec)
+        job = _job(order, claim)
+        limit = actor.spec.memory_limit or 0
+        if limit:
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        begin()
+        return _run(order, claim, actor.work, job)
+    except MemoryError:
+        return {"kind": "memory", "error": f"memory limit of {limit} bytes exceeded"}
+    except (Cancelled, StaleClaim) as error:
+        return {"kind": "cancelled" if isinstance(error, Cancelled) else "lost", "error": str(error)}
+    except (Exception, SystemExit) as error:
+        return _error(error, describe(error))
+
+
+def _run(order: dict[str, Any], claim: Claim, work: Callable[[Job], object], job: Job) -> dict[str, Any]:
+    from pipeline.flow.settle import complete_with_write, encode_result
+
+    done = as_done(work(job))
+    result = encode_result(claim, done)
+    if done.write is None:
+        # Encoded as a thread would: what JSON makes of it is what later phases get, and it cannot fail again.
+        return {"kind": "done", "result": orjson.Fragment(result) if result else None}
+    row = complete_with_write(order["worker_no"], claim, done.write, result)
+    return {"kind": "completed", "row": [row.verdict, row.queue, row.actor, row.send, row.max_attempts,
+                                         row.sent_at and row.sent_at.isoformat()]}  # fmt: skip
+
+
+def _declared(order: dict[str, Any]) -> PhaseActor:
+    """The phase, declared by the modules that declared it in the worker, however that had come to import them."""
+    sys.path[:] = order["path"]
+    for module in order["modules"]:
+        if module == "__main__":
+            _run_main(**order["main"])
+        else:
+            importlib.import_module(module)
     from pipeline.flow.workflow import find_phase
 
-    actor = find_phase(order["queue"])
-    claim = _claim(order, actor.spec)
-    job = Job(
-        id=claim.job_id, workflow=actor.spec.workflow, phase=actor.spec.name, body=claim.body, results=claim.results,
+    try:
+        return find_phase(order["queue"])
+    except LookupError:
+        import pipeline.actors  # noqa: F401  declares every phase that the settings name
+
+        return find_phase(order["queue"])
+
+
+def _run_main(name: str | None, file: str | None) -> None:
+    """As multiprocessing does: under another name, so that what is only for the program itself does not run."""
+    if name is not None:
+        runpy.run_module(name, run_name="__mp_main__", alter_sys=True)
+    elif file is not None:
+        runpy.run_path(file, run_name="__mp_main__")
+
+
+def _job(order: dict[str, Any], claim: Claim) -> Job:
+    from pipeline.flow.checkpoint import keep_rows, read_rows, report_progress
+    from pipeline.flow.lanes import take_turn
+
+    return Job(
+        id=claim.job_id, workflow=claim.spec.workflow, phase=claim.spec.name, body=claim.body, results=claim.results,
         attempt=claim.attempts + 1, fence=claim.fence, trace_id=claim.trace_id, span_id=claim.span_id,
         span=order["span"], temp_root=Path(order["temp_root"]), read_rows=read_rows,
         report=lambda done, total: report_progress(claim, done, total),
         keep_rows=lambda statement, values: keep_rows(claim, statement, values),
         take_turn=lambda lane, calls: take_turn(claim.job_id, lane, calls),
     )  # fmt: skip
-    limit = actor.spec.memory_limit
-    if limit:
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    try:
-        done = as_done(actor.work(job))
-        result = encode_result(claim, done)
-        if done.write is None:
-            return {"kind": "done", "result": done.result}
-        row = complete_with_write(order["worker_no"], claim, done.write, result)
-        return {"kind": "completed", "row": [row.verdict, row.queue, row.actor, row.send, row.max_attempts,
-                                             row.sent_at and row.sent_at.isoformat()]}  # fmt: skip
-    except MemoryError:
-        return {"kind": "memory", "error": f"memory limit of {limit or 0} bytes exceeded"}
-    except (Cancelled, StaleClaim) as error:
-        return {"kind": "cancelled" if isinstance(error, Cancelled) else "lost", "error": str(error)}
-    except Exception as error:
-        return _error(error, describe(error))
 
 
-def _error(error: Exception, said: str) -> dict[str, Any]:
+def _error(error: BaseException, said: str) -> dict[str, Any]:
     match classify(error, datetime.now(UTC)):
         case Park(seconds, reason):
             return {"kind": "park", "seconds": seconds, "reason": reason, "error": said}

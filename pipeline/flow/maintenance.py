@@ -15,6 +15,7 @@ from pipeline.flow import sweeps
 from pipeline.flow.leader import LeaderLock, waiting_to_lead
 from pipeline.flow.message import compose, encode
 from pipeline.flow.reclaim import Reclaimed, Reclaimer
+from pipeline.flow.temp_folders import TempFolders, database_id
 from pipeline.flow.waiter import Waiter
 from pipeline.observe import logs
 from pipeline.settings import Settings
@@ -37,10 +38,9 @@ class Maintenance:
     Woken by time and by NOTIFY: 'dead' when a worker was seen to be gone, 'batch' when a child's end is to be counted.
     """
 
-    def __init__(self, config: Settings, worker_no: int, worker_id: str, outbound: Outbound) -> None:
+    def __init__(self, config: Settings, worker_no: int, outbound: Outbound) -> None:
         self._config = config
         self._worker_no = worker_no
-        self._worker_id = worker_id
         self._outbound = outbound
         self._letters: list[Outgoing] = []
         self._waiter = Waiter()
@@ -94,7 +94,7 @@ class Maintenance:
                 _told(connection)
 
     def _report(self, connection: Connection) -> None:
-        sweeps.remove_temp_folders(connection, self._config.temp_folder, [self._worker_id])
+        TempFolders(self._config.temp_folder, database_id(connection)).sweep()
         connection.execute("SELECT pipeline_roll_up()")
         sweeps.report(connection, self._config.health_seconds)
 

@@ -10,7 +10,7 @@ from sqlalchemy.exc import OperationalError
 
 from db.migrate import migrate, missing
 from pipeline.flow import database
-from pipeline.flow.register import register
+from pipeline.flow.register import introduce
 from pipeline.flow.workflow import workflows
 from pipeline.observe import logs
 from pipeline.rules.errors import BadInput
@@ -18,11 +18,12 @@ from pipeline.settings import Settings
 
 log = logs.get("pipeline.prepare")
 PATIENCE = 30.0
+NEXT = 'if this code is the newer, run "pipeline migrate" with it; otherwise start the newer code here'
 
 
 def prepare(config: Settings) -> None:
-    """Make a new database usable, and tell PostgreSQL which phases this code has. A stale schema is only reported:
-    upgrading a database that others use is for ``pipeline migrate``."""
+    """Make a new database usable, and register workflows that it does not know. A stale schema and a workflow that
+    differs are only reported: changing a database that others use is for ``pipeline migrate``."""
     engine = database.engine()
     reach(engine, config)
     with engine.connect() as connection:
@@ -32,7 +33,9 @@ def prepare(config: Settings) -> None:
     elif problem := missing(engine):
         log.warning(problem)
     with engine.begin() as connection:
-        register(connection, workflows().values(), config.stale_seconds)
+        differences = introduce(connection, workflows().values(), config.stale_seconds)
+    for one in differences:
+        log.warning("this code differs from the database, whose value is in force", **vars(one), next=NEXT)
 
 
 def reach(engine: Engine, config: Settings, patience: float = PATIENCE) -> None:

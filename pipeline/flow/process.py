@@ -9,6 +9,7 @@ from uuid import UUID
 
 import orjson
 
+from db.engine import connect
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.inbound import Inbound
 from pipeline.broker.outbound import Outbound
@@ -21,6 +22,7 @@ from pipeline.flow.hand_over import HandOver
 from pipeline.flow.job import Job
 from pipeline.flow.onward import Onward
 from pipeline.flow.presence import Presence, new_worker_id
+from pipeline.flow.temp_folders import TempFolders, database_id
 from pipeline.flow.watch import Watch
 from pipeline.observe import logs
 from pipeline.observe.counters import snapshot
@@ -59,8 +61,11 @@ class WorkerProcess:
         self.committer = Committer(settings.dsn, self.id, self.no, self._completed, self._refused)
         self.committer.start()
         self.watch.start()
-        # Where this worker's jobs have their folders; named after it, so that others can tell whose they are.
-        self.temp_root = settings.temp_folder / self.id
+        with connect(settings.dsn, "identity") as connection:
+            self._temp_folders = TempFolders(settings.temp_folder, database_id(connection))
+        # Of workers on this host that were killed: its leader of maintenance may be on another.
+        self._temp_folders.sweep()
+        self.temp_root = self._temp_folders.open(self.id)
         self._local = threading.local()
 
     def delivery(self) -> Delivery:
@@ -105,6 +110,7 @@ class WorkerProcess:
         self.watch.stop()
         drained = self.outbound.drain(2)
         self.presence.stop(clean=drained and not self.presence.held())
+        self._temp_folders.close()
 
     def _report(self) -> tuple[Any, ...]:
         """What a heartbeat tells about this process."""

@@ -1,8 +1,9 @@
-"""Make PostgreSQL know the workflows that this code declares."""
+"""Make PostgreSQL know the workflows that this code declares; where the two differ, PostgreSQL's chain is in force."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
@@ -32,22 +33,73 @@ CHAIN = text("""
 """)
 # A phase that left the workflow keeps its row, so that its jobs can still be seen, but starts nothing new.
 RETIRE = text("UPDATE phases SET position = 0 WHERE workflow = :workflow AND phase <> ALL (:phases) AND position > 0")
+KNOWN = text("SELECT EXISTS (SELECT 1 FROM phases WHERE workflow = :workflow)")
+IN_FORCE = text("""
+    SELECT phase, pool, queue_limit, max_attempts, max_crashes, extract(epoch FROM stale_after)::float AS stale_after,
+           isolated, throttle_count, throttle_seconds
+    FROM phases WHERE workflow = :workflow AND position > 0 ORDER BY position
+""")
+# One at a time: of two versions that meet a new workflow together, the second finds it known.
+ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(7310, 1)")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where the database, whose value is in force, and this code do not agree."""
+
+    workflow: str
+    phase: str | None
+    option: str
+    database: object
+    code: object
 
 
 def register(connection: Connection, workflows: Iterable[Workflow], stale_after: float | None = None) -> None:
-    """Insert or update the rows of ``phases``; nothing is written when nothing changed."""
+    """Put the chains and options of this code in force. Only ``pipeline migrate`` does so for a known workflow."""
+    connection.execute(ONE_AT_A_TIME)
     for workflow in workflows:
-        names = [actor.spec.name for actor in workflow.phases]
-        connection.execute(RETIRE, {"workflow": workflow.name, "phases": names})
-        for position, actor in enumerate(workflow.phases, 1):
-            connection.execute(UPSERT, _row(actor.spec, position, stale_after))
-        connection.execute(CHAIN, {"workflow": workflow.name, "phases": names})
+        _write(connection, workflow, stale_after)
 
 
-def _row(spec: PhaseSpec, position: int, stale_after: float | None) -> dict[str, object]:
+def introduce(connection: Connection, workflows: Iterable[Workflow], stale_after: float | None) -> list[Difference]:
+    """Register the workflows that the database does not know. What differs in the others is returned, not changed."""
+    found: list[Difference] = []
+    for workflow in workflows:
+        known = {"workflow": workflow.name}
+        if not connection.execute(KNOWN, known).scalar_one():
+            connection.execute(ONE_AT_A_TIME)
+            if not connection.execute(KNOWN, known).scalar_one():
+                _write(connection, workflow, stale_after)
+        found += _differences(connection, workflow, stale_after)
+    return found
+
+
+def _write(connection: Connection, workflow: Workflow, stale_after: float | None) -> None:
+    names = [actor.spec.name for actor in workflow.phases]
+    connection.execute(RETIRE, {"workflow": workflow.name, "phases": names})
+    for position, actor in enumerate(workflow.phases, 1):
+        spec = actor.spec
+        place = {"workflow": spec.workflow, "position": position, "queue": spec.queue, "actor": spec.actor}
+        connection.execute(UPSERT, {**place, **_options(spec, stale_after)})
+    connection.execute(CHAIN, {"workflow": workflow.name, "phases": names})
+
+
+def _differences(connection: Connection, workflow: Workflow, stale_after: float | None) -> Iterator[Difference]:
+    in_force = [dict(row) for row in connection.execute(IN_FORCE, {"workflow": workflow.name}).mappings()]
+    declared = {actor.spec.name: _options(actor.spec, stale_after) for actor in workflow.phases}
+    chains = [" → ".join(chain) for chain in ((row["phase"] for row in in_force), declared)]
+    if chains[0] != chains[1]:
+        only_one_has = sorted({row["phase"] for row in in_force} ^ declared.keys())
+        yield Difference(workflow.name, ", ".join(only_one_has) or None, "chain", *chains)
+    for row in in_force:
+        for option, code in declared.get(row["phase"], {}).items():
+            if row[option] != code:
+                yield Difference(workflow.name, row["phase"], option, row[option], code)
+
+
+def _options(spec: PhaseSpec, stale_after: float | None) -> dict[str, object]:
     return {
-        "workflow": spec.workflow, "phase": spec.name, "position": position, "queue": spec.queue, "actor": spec.actor,
-        "pool": spec.pool, "queue_limit": spec.queue_limit, "max_attempts": spec.max_attempts,
+        "phase": spec.name, "pool": spec.pool, "queue_limit": spec.queue_limit, "max_attempts": spec.max_attempts,
         "max_crashes": spec.max_crashes, "stale_after": spec.stale_after or stale_after, "isolated": spec.isolated,
         "throttle_count": spec.throttle.count if spec.throttle else None,
         "throttle_seconds": spec.throttle.seconds if spec.throttle else None,

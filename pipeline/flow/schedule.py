@@ -79,4 +79,5 @@ def lost_messages(connection: sweeps.Connection) -> bool:
 @_periodic("17 * * * *", 4)
 def prune(connection: sweeps.Connection) -> int:
     """Every hour: finished jobs beyond their keeping are deleted, in small batches."""
-    return sweeps.prune(connection, settings.get().keep_days)
+    config = settings.get()
+    return sweeps.prune(connection, config.keep_days, config.keep_failed_days)

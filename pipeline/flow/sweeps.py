@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable
-from pathlib import Path
-
 import psycopg
 from psycopg.rows import TupleRow
 
@@ -31,16 +27,16 @@ ENDED = """
            avg(extract(epoch FROM a.finished_at - a.started_at)) FILTER (WHERE a.outcome = 'succeeded')
     FROM (SELECT * FROM attempts WHERE finished_at > now() - make_interval(secs => %s)
           ORDER BY finished_at DESC LIMIT 10000) a JOIN jobs j ON j.id = a.job_id GROUP BY 1 ORDER BY 1"""
+PRUNE = "SELECT pipeline_prune(make_interval(secs => %s), %s, make_interval(secs => %s))"
 POOLS = "SELECT phase, state, count(*) FROM processors WHERE state <> 'idle' GROUP BY phase, state"
 
 
-def prune(connection: Connection, keep_days: float, batch: int = 1000) -> int:
-    """Delete finished jobs and their history, in small batches, oldest first."""
+def prune(connection: Connection, keep_days: float, keep_failed_days: float | None, batch: int = 1000) -> int:
+    """Delete finished jobs and their history, in small batches, oldest first. Failed jobs only where a time is set."""
     total = 0
+    failed = keep_failed_days and keep_failed_days * 86400
     while True:
-        row = connection.execute(
-            "SELECT pipeline_prune(make_interval(secs => %s), %s)", (keep_days * 86400, batch)
-        ).fetchone()
+        row = connection.execute(PRUNE, (keep_days * 86400, batch, failed)).fetchone()
         deleted = row[0] if row else 0
         total += deleted
         if deleted < batch:
@@ -64,14 +60,3 @@ def report(connection: Connection, seconds: float) -> bool:
     for phase, state, n in connection.execute(POOLS).fetchall():
         log.info("pool", phase=phase, state=state, processors=n)
     return True
-
-
-def remove_temp_folders(connection: Connection, root: Path, mine: Iterable[str]) -> None:
-    """Remove the folders that dead workers of this host left behind."""
-    keep = set(mine)
-    for folder in root.iterdir() if root.is_dir() else ():
-        if folder.name in keep:
-            continue
-        row = connection.execute("SELECT pipeline_alive(%s)", (folder.name,)).fetchone()
-        if row is not None and not row[0]:
-            shutil.rmtree(folder, ignore_errors=True)

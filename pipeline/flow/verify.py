@@ -19,7 +19,7 @@ log = logs.get("pipeline.verify")
 
 # A message is on its way for a moment, so that a queue is judged by two looks.
 BETWEEN_LOOKS = 1.5
-UNREPAIRED = "is in a phase that nobody declares"
+UNREPAIRED = "phase that nobody declares has jobs"
 BOOKS = "SELECT queue, queued, newest, running FROM pipeline_out(0) WHERE queued > 0"
 RESEND = """
     SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'verified')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, overload
 from uuid import UUID
@@ -47,6 +48,8 @@ class Workflow:
         if name in _workflows:
             raise ValueError(f"a workflow named {name!r} is declared already; names are unique in a process")
         self.name = name
+        # Where it is declared: a child process of an isolated phase imports that, too.
+        self.module: str = sys._getframe(1).f_globals["__name__"]
         self.phases: list[PhaseActor] = []
         _workflows[name] = self
 

@@ -54,11 +54,12 @@ def services_env(folder: Folder = services.FOLDER) -> None:
 
 
 def migrate() -> None:
-    """Bring the database up to date and register the workflows. Safe while workers run."""
+    """Bring the database up to date, and put this code's chains and options in force. Safe while workers run."""
     import pipeline.actors  # noqa: F401  declares the workflows
     from db.migrate import migrate as upgrade
     from pipeline import settings
     from pipeline.flow import database
+    from pipeline.flow.move import undeclared
     from pipeline.flow.prepare import reach
     from pipeline.flow.register import register
     from pipeline.flow.workflow import workflows
@@ -71,6 +72,9 @@ def migrate() -> None:
     out.print("the database was upgraded" if changed else "the database is up to date", highlight=False)
     for workflow in workflows().values():
         out.print(f"  {workflow.name}: {' → '.join(actor.spec.name for actor in workflow.phases)}", highlight=False)
+    for queue, jobs, _ in undeclared(database.engine()):
+        out.print(f'{jobs} jobs are in {queue}, which no workflow has any more: run "pipeline move {queue} PHASE"',
+                  highlight=False)  # fmt: skip
 
 
 def up(

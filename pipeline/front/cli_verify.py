@@ -1,4 +1,4 @@
-"""``pipeline verify``: reconcile PostgreSQL with RabbitMQ."""
+"""``pipeline verify`` and ``pipeline move``: what does not add up, and jobs whose phase is gone."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import typer
 from rich.table import Table
 
 from pipeline import settings
+from pipeline.flow import database
+from pipeline.flow.move import move as jobs_on
 from pipeline.flow.verify import Finding
 from pipeline.flow.verify import verify as examine
 from pipeline.front.console import console
@@ -18,8 +20,9 @@ out = console()
 
 
 def add_to(app: typer.Typer) -> None:
-    """Register the command."""
+    """Register the commands."""
     app.command()(verify)
+    app.command()(move)
 
 
 def verify(
@@ -36,6 +39,24 @@ def verify(
     else:
         _show(found)
     raise typer.Exit(0 if all(one.repaired for one in found) else 1)
+
+
+def move(
+    queue: Annotated[str, typer.Argument(help="The phase that is gone, as WORKFLOW.PHASE.")],
+    phase: Annotated[str, typer.Argument(help="The phase of the same workflow in which the jobs go on.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
+) -> None:
+    """Move jobs that wait in a phase which their workflow no longer has to one that it has.
+
+    Exit code 0: none is left. 1: some run or are locked by somebody; run it again later.
+    """
+    done = jobs_on(database.engine(), queue, phase)
+    if as_json:
+        print(json.dumps(asdict(done)))
+    else:
+        left = f"; left: {done.running} that run, {done.locked} that are locked" if done.running + done.locked else ""
+        out.print(f"{done.moved} jobs moved from {queue} to {phase}{left}", highlight=False)
+    raise typer.Exit(1 if done.running + done.locked else 0)
 
 
 def _show(found: list[Finding]) -> None:

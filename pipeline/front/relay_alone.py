@@ -30,7 +30,7 @@ def run(say: Callable[[str], None]) -> None:
         report=lambda: (outbound.oldest_unconfirmed(), orjson.dumps(snapshot()).decode(), [], "{}", 0),
     )  # fmt: skip
     presence.start()
-    leading = Leading(config, presence.worker_no, presence.worker_id, outbound)
+    leading = Leading(config, presence.worker_no, outbound)
     leading.start()
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

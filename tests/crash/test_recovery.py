@@ -36,14 +36,15 @@ def test_a_killed_workers_job_runs_elsewhere_within_two_seconds(place: Place) ->
 
 def test_a_frozen_workers_late_completion_changes_nothing(place: Place) -> None:
     """G2: SIGSTOP past the lease, SIGCONT: the old fence writes nothing."""
-    place.worker(threads=1, JOB_LOCK_TIMEOUT_SECONDS="2")
+    place.db.execute("UPDATE phases SET stale_after = interval '2 seconds'")
+    place.worker(threads=1)
     job = submit(None, "single", {"do": "sleep", "seconds": 1, "later": 0.1})
     place.running(job)
     victim = place.holder(job)
     os.kill(victim, signal.SIGSTOP)
     # The frozen one leads the relay too, and keeps its lock; a successor deposes it once its heartbeat is a
     # minute old. The test does not wait for that.
-    place.worker(threads=1, JOB_LOCK_TIMEOUT_SECONDS="2")
+    place.worker(threads=1)
     place.db.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
         " AND application_name LIKE 'pipeline relay%'"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from uuid import UUID
 
 from tests.db import clock, steps
+from tests.db.conftest import Connect
 from tests.db.steps import Db
 
 DAY = 86400.0
 
 
-def prune(db: Db, most: int = 100) -> int:
-    return int(steps.one(db, "SELECT pipeline_prune(interval '30 days', %s)", most))
+def prune(db: Db, most: int = 100, failed: str | None = None) -> int:
+    return int(steps.one(db, "SELECT pipeline_prune(interval '30 days', %s, %s::interval)", most, failed))
 
 
 def aged(db: Db, job_id: UUID, days: float = 31) -> UUID:
@@ -30,6 +31,13 @@ def ended(db: Db, batch: UUID | None = None) -> UUID:
     hold = steps.held(db, batch=batch)
     steps.complete(db, hold)
     return hold.job
+
+
+def old_batch(db: Db) -> None:
+    """Complete and empty, for forty days: its id tells the time, too."""
+    steps.seal(db, steps.open_batch(db))
+    db.execute("UPDATE batches SET id = (left(pipeline_id_at(now() - interval '40 days')::text, 18)"
+               " || right(id::text, 18))::uuid, completed_at = now() - interval '40 days'")  # fmt: skip
 
 
 def test_an_old_job_goes_with_its_history(database: Db) -> None:
@@ -72,8 +80,53 @@ def test_children_of_an_open_batch_stay(database: Db) -> None:
 def test_a_complete_batch_and_a_dead_worker_go_in_their_time(database: Db) -> None:
     """G8: the history kept is bounded, and every deploy makes new workers."""
     steps.sign_on(database, "w1", alive=False)
-    steps.seal(database, steps.open_batch(database))
+    old_batch(database)
     steps.reclaim(database)
     clock.let_pass(database, 400 * DAY)
     prune(database)
     assert steps.one(database, "SELECT (SELECT count(*) FROM batches) + (SELECT count(*) FROM workers)") == 0
+
+
+def test_failed_jobs_stay_until_somebody_decides(database: Db) -> None:
+    """F25: they do not expire, however many there are and however long ago they failed."""
+    hold = steps.held(database)
+    steps.fail(database, hold)
+    kept = aged(database, hold.job, 4000)
+    aged(database, ended(database))
+    assert prune(database, most=1) == 1
+    assert [row["id"] for row in steps.rows(database, "SELECT id FROM jobs")] == [kept]
+    assert steps.outcomes(database, kept) == ["failed"]
+    assert steps.replay(database, kept) is True
+
+
+def test_failed_jobs_go_after_a_time_of_their_own_where_one_is_set(database: Db) -> None:
+    """Longer or shorter than the others."""
+    ages = {}
+    for days in (40, 100):
+        hold = steps.held(database)
+        steps.fail(database, hold)
+        ages[days] = aged(database, hold.job, days)
+    assert prune(database, failed="90 days") == 1
+    assert [row["id"] for row in steps.rows(database, "SELECT id FROM jobs")] == [ages[40]]
+
+
+def test_a_cancelled_job_goes_like_one_that_succeeded(database: Db) -> None:
+    """Somebody decided."""
+    job = steps.submit(database)
+    steps.cancel(database, job)
+    aged(database, job)
+    assert prune(database) == 1
+
+
+def test_a_locked_job_or_batch_keeps_nobody_waiting(database: Db, connect: Connect) -> None:
+    """It stays until next time; the others go."""
+    old_batch(database)
+    locked, free = aged(database, ended(database), 40), aged(database, ended(database))
+    other = connect()
+    with other.transaction():
+        other.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (locked,))
+        other.execute("SELECT 1 FROM batches FOR UPDATE")
+        assert prune(database) == 1
+    assert steps.rows(database, "SELECT 1 FROM jobs WHERE id = %s", free) == []
+    assert prune(database) == 1
+    assert steps.rows(database, "SELECT 1 FROM batches") == []

@@ -364,13 +364,13 @@ def test_rule_14_every_start_has_its_own_identity_and_temp_folders_go_away(place
     ids = [row["id"] for row in place.rows("SELECT id FROM workers")]
     assert len(set(ids)) == 2 and all(i.startswith("ocr-1-") for i in ids)
     job = submit(None, "single", {"do": "temp", "seconds": 60})
-    place.until(lambda: list(temp.glob("*/*/page.png")), 20, "the folder")
+    place.until(lambda: list(temp.glob("*/*/*/page.png")), 20, "the folder")
     os.kill(place.holder(job), signal.SIGKILL)
     place.finished(job)
-    place.until(lambda: not list(temp.glob("*/*")), 20, "the folders to go")
+    place.until(lambda: len(list(temp.glob("*/*"))) == 1, 20, "the dead worker's folder to go")
     done = submit(None, "single", {"do": "temp", "seconds": 0})
     place.finished(done)
-    assert not list(Path(temp).glob("*/*"))
+    assert not list(Path(temp).glob("*/*/*"))
 
 
 def test_g5_a_cancelled_job_leaves_no_effect_and_its_attempt_is_told(place: Place) -> None:

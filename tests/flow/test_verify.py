@@ -127,11 +127,16 @@ def test_a_batch_that_counts_wrong_counts_right_again(place: Place) -> None:
     assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'plain'") == 1
 
 
-def test_a_phase_that_nobody_declares_is_told_and_left(place: Place) -> None:
-    """Only a person can say whether its code comes back."""
-    [job] = submit_many(None, "single", [{}])
-    place.db.execute("DELETE FROM outbox WHERE job_id = %s", (job,))
-    place.db.execute("UPDATE jobs SET phase = 'gone' WHERE id = %s", (job,))
-    place.db.execute("INSERT INTO outbox (job_id, phase_id, priority) SELECT %s, min(id), 0 FROM phases", (job,))
-    problems = {one.problem: one.repaired for one in verify(settings.get(), repair=True)}
-    assert problems["is in a phase that nobody declares"] is False
+@pytest.mark.parametrize(
+    "by_hand", ["DELETE FROM phases WHERE id = %s", "UPDATE phases SET position = 0 WHERE id = %s"]
+)
+def test_jobs_in_a_phase_that_nobody_declares_are_told_and_left(place: Place, by_hand: str) -> None:
+    """Only a person can say whether its code comes back: the command that moves them is named."""
+    jobs = submit_many(None, "single", [{}] * 3)
+    row = place.row("SELECT id FROM phases WHERE queue = 'single.act'")
+    assert row is not None
+    place.db.execute(by_hand, (row["id"],))
+    [finding] = verify(settings.get(), repair=True)
+    assert (finding.problem, finding.subject) == ("phase that nobody declares has jobs", "single.act")
+    assert not finding.repaired and finding.detail.startswith('3 jobs, of which 0 run: run "pipeline move single.act')
+    assert {place.job(job)["status"] for job in jobs} == {"pending"}

@@ -38,7 +38,7 @@ function groups({ items, next }, workflows, context) {
     h(
       "p",
       { class: "lead", "data-key": "lead" },
-      "Jobs that failed for good, grouped by the kind of error and where it was raised. They do not expire.",
+      "Jobs that failed for good, grouped by the kind of error and where it was raised. They stay until they are replayed or discarded, or for PIPELINE_KEEP_FAILED_DAYS if that is set.",
     ),
     [...canaries.values()]
       .filter((canary) => !items.some((group) => group.group === canary.group.group))
