@@ -1,8 +1,11 @@
--- Fenced like every write of an attempt. Returns false when the attempt lost its job.
+-- Fenced like every write of an attempt; it ends a row of waits. True: won. False: lost. Null: locked, ask again.
 CREATE OR REPLACE FUNCTION pipeline_progress(p_id uuid, p_fence bigint, p_done integer, p_total integer)
 RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_won boolean := pipeline_hold(p_id, p_fence);
 BEGIN
-    UPDATE jobs SET progress_done = p_done, progress_total = p_total
-    WHERE id = p_id AND fence = p_fence AND status = 'running';
-    RETURN FOUND;
+    IF v_won THEN
+        UPDATE jobs SET progress_done = p_done, progress_total = p_total, waits = 0 WHERE id = p_id;
+    END IF;
+    RETURN v_won;
 END $$;

@@ -1,11 +1,13 @@
--- An application error: back off, or fail when the budget is used up. Verdicts: 'retried', 'exhausted', 'lost'.
+-- An application error: back off, or fail when the budget is used up. Verdicts: 'retried', 'exhausted', 'lost',
+-- 'locked'.
 CREATE OR REPLACE FUNCTION pipeline_retry(p_id uuid, p_fence bigint, p_error text, p_delay double precision)
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     v_job jobs;
 BEGIN
-    SELECT * INTO v_job FROM jobs WHERE id = p_id AND fence = p_fence AND status = 'running' FOR UPDATE;
-    IF NOT FOUND THEN RETURN pipeline_outcome(p_id, p_fence); END IF;
+    SELECT * INTO v_job FROM jobs WHERE id = p_id AND fence = p_fence AND status = 'running'
+    FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN RETURN pipeline_not_held(p_id, p_fence); END IF;
     IF v_job.attempts + 1 >= v_job.max_attempts THEN
         PERFORM pipeline_note(v_job, 'exhausted', p_error);
         PERFORM pipeline_end_failed(v_job, v_job.crashes, v_job.attempts + 1, p_error);

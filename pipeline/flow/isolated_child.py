@@ -72,8 +72,8 @@ def _answer(order: dict[str, Any]) -> dict[str, Any]:
 
 def _error(error: Exception, said: str) -> dict[str, Any]:
     match classify(error, datetime.now(UTC)):
-        case Park(seconds, reason):
-            return {"kind": "park", "seconds": seconds, "reason": reason, "error": said}
+        case Park(seconds, reason, asked):
+            return {"kind": "park", "seconds": seconds, "reason": reason, "asked": asked, "error": said}
         case GiveUp():
             return {"kind": "fail", "error": said}
         case _:

@@ -13,7 +13,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("DROP INDEX outbox_lane_sent")
+    op.execute("DROP INDEX outbox_lane_sent, outbox_lane, turns_of_lane")
+    op.execute("CREATE INDEX outbox_lane ON outbox (lane, seq) WHERE lane IS NOT NULL AND sent_at IS NULL")
+    op.execute("UPDATE outbox SET due_at = NULL WHERE due_at = 'infinity'")
     op.execute("DROP VIEW maintenance_leader")
     op.execute("DROP TABLE batch_ends")
     op.execute("DROP VIEW IF EXISTS running_jobs")
