@@ -154,7 +154,7 @@ def test_a_job_that_waits_for_ever_has_a_bounded_history(database: Db) -> None:
     assert kept == [4, *range(31, 131)]
     parts = timeline(database, job)
     assert [(part["part"], round(part["seconds"])) for part in parts if part["seconds"] > 4] == [
-        ("parked", 9),
+        ("parked", 6),
         ("parked", 78),
     ]
     assert {part["part"] for part in parts} <= {"parked", "throttled", "queued", "running", "backing off"}
