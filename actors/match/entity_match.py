@@ -11,10 +11,9 @@ from actors.match.score import rank
 from actors.match.store import Task
 from actors.match.wikidata import SlowDown, Wikidata
 from pipeline.flow.job import Job
+from pipeline.flow.lanes import rest_lane
 from pipeline.rules.errors import Wait
 from pipeline.rules.outcome import Done
-
-_PAUSE = "select pipeline_pause_lane(:lane, now() + make_interval(secs => :seconds), 'retry_after')"
 
 
 def entity_match(job: Job) -> Done:
@@ -42,9 +41,10 @@ def candidates(job: Job, task: Task) -> list[Candidate]:
         ids = merged([found[language] for language in languages], task.settings.candidates)
         return _entities(calls, wikidata, ids, languages) if ids else []
     except SlowDown as error:
-        # One was told, all are: the lane's jobs wait at the gate, and nobody is charged for it.
-        job.keep(_PAUSE, lane=LANE, seconds=error.seconds)
-        raise Wait(error.seconds, "retry_after", str(error)) from None
+        # One was told, all are: the lane's jobs wait at the gate, and nobody is charged for it. (No checkpoint of the
+        # job, which would count as progress.)
+        rest_lane(LANE, error.seconds, "retry_after")
+        raise Wait(error.seconds, "retry_after", str(error), asked=True) from None
 
 
 def _entities(calls: Calls, wikidata: Wikidata, ids: list[str], languages: tuple[str, ...]) -> list[Candidate]:

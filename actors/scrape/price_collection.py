@@ -80,7 +80,7 @@ def rest(task: Task, limited: Limited) -> NoReturn:
     with database.engine().begin() as connection:
         connection.execute(PAUSE, {"source": task.source.id, "seconds": limited.seconds})
     why = f"source {task.source.name} answered {limited}"
-    raise task.at_the_gate(Wait(limited.seconds, "retry_after", why)) from None
+    raise task.at_the_gate(Wait(limited.seconds, "retry_after", why, asked=True)) from None
 
 
 def call(job: Job, task: Task, adapter: Adapter, settings: ScrapeSettings) -> Fetched:

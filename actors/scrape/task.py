@@ -52,7 +52,7 @@ class Task:
         """The same wait, spent at the gate; a turn that was kept for the job stays at its moment."""
         if not self.in_lane or wait.reason == "rate_limit":
             return wait
-        return Wait(min(wait.seconds, SOON), wait.reason, str(wait))
+        return Wait(min(wait.seconds, SOON), wait.reason, str(wait), asked=wait.asked)
 
 
 def load_task(job: Job) -> Task:

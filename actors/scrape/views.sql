@@ -195,19 +195,18 @@ begin
     end if;
 end $$;
 
--- Give back what the streak's failures cost. One that is still being written down is given back at the next step.
+-- Give back what the streak's failures cost; of one that is still being written down, or held, at the next step.
 create or replace function pipeline_source_refund(p_source text) returns void language plpgsql as $$
 declare
     v_jobs uuid[];
 begin
     with recorded as (
-        delete from source_failures f using attempts a
-        where f.source_id = p_source and a.job_id = f.job_id and a.fence = f.fence returning f.job_id, a.outcome
-    )
+        delete from source_failures f using attempts a where f.source_id = p_source and a.job_id = f.job_id
+            and a.fence = f.fence and f.job_id = any (array(select j.id from jobs j where j.id in (
+                select s.job_id from source_failures s where s.source_id = p_source) for no key update skip locked))
+        returning f.job_id, a.outcome)
     select array_agg(job_id) into v_jobs from recorded where outcome in ('retried', 'exhausted');
-    if v_jobs is not null then
-        perform pipeline_refund(v_jobs);
-    end if;
+    perform pipeline_refund(v_jobs) where v_jobs is not null;
 end $$;
 
 -- Close the breaker: the probe of this job succeeded, or (without a job) an operator says so.

@@ -7,21 +7,22 @@ RETURNS TABLE (job_id uuid, queue text, actor text, send bigint, attempt integer
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    v_held boolean;
     v_jobs uuid[];
     v_phases integer[];
 BEGIN
-    -- Lanes before rows, as when a lane is opened; nobody opens one between this look and the rows it holds.
-    PERFORM 1 FROM lanes WHERE paused_until > now() ORDER BY name FOR SHARE;
-    v_held := FOUND;
+    -- Nothing here waits for a lock: a row that somebody else has is left for the next look.
     IF EXISTS (SELECT 1 FROM outbox d WHERE d.due_at <= now()) THEN
-        UPDATE outbox o SET due_at = NULL FROM (
-            SELECT d.job_id FROM outbox d WHERE d.due_at <= now() ORDER BY d.due_at LIMIT p_most FOR UPDATE SKIP LOCKED) due
-        WHERE o.job_id = due.job_id;
+        -- A job whose lane has a rate waits for it next, unless it waited for a turn of its own: that one has come.
+        UPDATE outbox o SET (due_at, reason) = (
+            SELECT CASE WHEN q.again THEN 'infinity'::timestamptz END, CASE WHEN q.again THEN 'rate_limit' ELSE o.reason END
+            FROM (SELECT o.reason IS DISTINCT FROM 'rate_limit' AND pipeline_has_rate(o.lane) AS again) q)
+        WHERE o.job_id = ANY (ARRAY(
+            SELECT d.job_id FROM outbox d WHERE d.due_at <= now() ORDER BY d.due_at LIMIT p_most FOR UPDATE SKIP LOCKED));
     END IF;
-    IF v_held THEN
+    IF EXISTS (SELECT 1 FROM lanes WHERE paused_until > now()) THEN
         PERFORM pipeline_hold_lanes();
     END IF;
+    PERFORM pipeline_let_through(p_most);
     IF EXISTS (SELECT 1 FROM phases WHERE throttle_count IS NOT NULL) THEN
         PERFORM pipeline_reserve();
     END IF;
@@ -29,11 +30,11 @@ BEGIN
     -- those who wait are picked, and guesses from what waited when the table was analysed.
     SELECT array_agg(w.job_id ORDER BY w.priority DESC, w.seq), array_agg(open.id ORDER BY w.priority DESC, w.seq)
     INTO v_jobs, v_phases
-    FROM (SELECT ph.id, least(pipeline_room(ph), p_most) AS room FROM pipeline_waited_for() ph
+    FROM (SELECT ph.id, ph.throttle_count IS NULL AS unpaced, least(pipeline_room(ph), p_most) AS room FROM pipeline_waited_for() ph
           WHERE ph.queue <> ALL (p_but) OFFSET 0) open
     CROSS JOIN LATERAL (
         SELECT o.job_id, o.priority, o.seq FROM outbox o
-        WHERE o.phase_id = open.id AND o.sent_at IS NULL AND o.due_at IS NULL
+        WHERE o.phase_id = open.id AND o.sent_at IS NULL AND o.due_at IS NULL AND (open.unpaced OR o.reserved)
         ORDER BY o.priority DESC, o.seq LIMIT greatest(open.room, 0) FOR UPDATE SKIP LOCKED) w;
     UPDATE outbox o SET sent_at = now(), sent_by = p_sender, reason = NULL WHERE o.job_id = ANY (v_jobs);
     RETURN QUERY

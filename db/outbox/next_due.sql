@@ -1,12 +1,36 @@
--- Seconds until the next timed wait or pause ends, and whether jobs wait at a full queue (those that wait for a
--- processor of a pool are announced by whoever leaves one).
--- Null: nothing waits for a time.
+-- Seconds until the next timed wait or pause ends or the next turn of a lane is near enough, and whether jobs wait at a
+-- full queue, or behind messages of their lane that nobody has claimed (those that wait for a processor of a pool are
+-- announced by whoever leaves one).
+-- Null: nothing waits for a time. What is due and cannot be had, because another transaction holds the row, is looked at
+-- again ten times a second at first and twice a second in the end; everybody else's time is told as ever.
 CREATE OR REPLACE FUNCTION pipeline_next_due(OUT seconds double precision, OUT waiting boolean)
-LANGUAGE plpgsql STABLE AS $$
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_late double precision;
+    v_here record;
 BEGIN
-    SELECT extract(epoch FROM least((SELECT min(due_at) FROM outbox WHERE due_at IS NOT NULL), p.ends) - now()), p.waiting
+    SELECT extract(epoch FROM least((SELECT min(due_at) FROM outbox WHERE due_at > now() AND due_at < 'infinity'), p.ends) - now()),
+           p.waiting
     INTO seconds, waiting
-    FROM (SELECT min(ph.paused_until) FILTER (WHERE ph.paused_until > now()) AS ends,
+    FROM (SELECT min(ph.paused_until) FILTER (WHERE ph.paused_until > now() AND ph.paused_until < 'infinity') AS ends,
                  coalesce(bool_or(ph.pool IS NULL AND (ph.paused_until > now()) IS NOT TRUE), false) AS waiting
           FROM pipeline_waited_for() ph) p;
+    v_late := extract(epoch FROM now() - (SELECT min(due_at) FROM outbox WHERE due_at <= now()));
+    IF v_late IS NOT NULL THEN
+        PERFORM 1 FROM outbox WHERE due_at <= now() ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+        seconds := least(seconds, CASE WHEN FOUND THEN 0 ELSE least(greatest(v_late / 10, 0.1), 0.5) END);
+    END IF;
+    FOR v_here IN
+        SELECT w.lane, w.phase_id, l.seconds, l.unclaimed
+        FROM pipeline_lanes_waited_for() w CROSS JOIN LATERAL pipeline_lane_look(w.lane, w.phase_id) l
+    LOOP
+        waiting := waiting OR v_here.unclaimed;
+        IF v_here.seconds = 0 THEN
+            PERFORM 1 FROM outbox w
+            WHERE w.lane = v_here.lane AND w.due_at = 'infinity' AND w.sent_at IS NULL AND w.phase_id = v_here.phase_id
+            LIMIT 1 FOR UPDATE SKIP LOCKED;
+            v_here.seconds := CASE WHEN FOUND THEN 0 ELSE 0.25 END;
+        END IF;
+        seconds := least(seconds, v_here.seconds);
+    END LOOP;
 END $$;

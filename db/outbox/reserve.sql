@@ -1,5 +1,6 @@
 -- The dispatch throttle: each waiting job of a throttled phase gets its place in time once, so that ten
--- thousand of them wake when it is their turn and not every second.
+-- thousand of them wake when it is their turn and not every second. Nobody is waited for: a job that another
+-- transaction holds gets its place later, and so do all of a phase whose own row is held (by another relay, as a rule).
 CREATE OR REPLACE FUNCTION pipeline_reserve() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_phase phases;
@@ -8,7 +9,8 @@ DECLARE
     v_used integer;
     v_new integer;
 BEGIN
-    FOR v_phase IN SELECT * FROM phases WHERE throttle_count IS NOT NULL ORDER BY id FOR UPDATE LOOP
+    FOR v_phase IN SELECT * FROM phases WHERE throttle_count IS NOT NULL ORDER BY id
+                   FOR NO KEY UPDATE SKIP LOCKED LOOP
         v_step := make_interval(secs => v_phase.throttle_seconds);
         v_from := coalesce(v_phase.throttle_from, '-infinity');
         v_used := v_phase.throttle_used;
@@ -17,9 +19,10 @@ BEGIN
             v_used := 0;
         END IF;
         WITH waiting AS (
-            SELECT o.job_id, row_number() OVER (ORDER BY o.priority DESC, o.seq) - 1 + v_used AS place
-            FROM outbox o
-            WHERE o.phase_id = v_phase.id AND o.sent_at IS NULL AND o.due_at IS NULL AND NOT o.reserved
+            SELECT free.job_id, row_number() OVER (ORDER BY free.priority DESC, free.seq) - 1 + v_used AS place
+            FROM (SELECT o.job_id, o.priority, o.seq FROM outbox o
+                  WHERE o.phase_id = v_phase.id AND o.sent_at IS NULL AND o.due_at IS NULL AND NOT o.reserved
+                  FOR UPDATE SKIP LOCKED) free
         ), placed AS (
             UPDATE outbox o
             SET reserved = true, reason = 'throttled',

@@ -31,6 +31,7 @@ BEGIN
         isolated = NULL, carrier = NULL
     WHERE id = ANY (v_ids);
     DELETE FROM outbox WHERE job_id = ANY (v_ids);
+    PERFORM pipeline_give_back_turns(v_ids);
     PERFORM pipeline_count_children(v_ids);
     PERFORM pipeline_nudge(v_queues);
     RETURN cardinality(v_ids);

@@ -1,9 +1,13 @@
 -- Whether the attempt still holds its job, and a promise that it does until this transaction ends: what is written
 -- beside it (a checkpoint) is as fenced as a transition. True: won. False: lost. Null: locked, ask again.
 CREATE OR REPLACE FUNCTION pipeline_hold(p_id uuid, p_fence bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_waits integer;
 BEGIN
-    PERFORM 1 FROM jobs WHERE id = p_id AND fence = p_fence AND status = 'running' FOR NO KEY UPDATE SKIP LOCKED;
-    RETURN CASE WHEN FOUND THEN true WHEN pipeline_not_held(p_id, p_fence) <> 'locked' THEN false END;
+    SELECT waits INTO v_waits FROM jobs WHERE id = p_id AND fence = p_fence AND status = 'running' FOR NO KEY UPDATE SKIP LOCKED;
+    -- A checkpoint is progress: it ends a row of waits.
+    UPDATE jobs SET waits = 0 WHERE id = p_id AND v_waits > 0;
+    RETURN CASE WHEN v_waits IS NOT NULL THEN true WHEN pipeline_not_held(p_id, p_fence) <> 'locked' THEN false END;
 END $$;
 
 -- Why a fenced step did not get its row: 'locked' (another transaction holds it; ask again), how the attempt ended if

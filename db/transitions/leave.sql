@@ -21,6 +21,7 @@ BEGIN
         sent_at = NULL, delivery = NULL, slot = NULL, isolated = NULL, carrier = NULL
     WHERE id = p_job.id;
     DELETE FROM outbox WHERE job_id = p_job.id;
+    PERFORM pipeline_give_back_turns(ARRAY[p_job.id]);
     PERFORM pipeline_count_children(ARRAY[p_job.id]);
     PERFORM pipeline_nudge(ARRAY[p_job.workflow || '.' || p_job.phase]);
 END $$;

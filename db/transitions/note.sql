@@ -1,10 +1,12 @@
 -- The history row of an attempt that ends now. Its moments come from the job's row, so that the timeline
 -- has no gaps; the primary key (job, fence) makes a repeated write visible instead of double.
+-- Of a job that waits again and again the last hundred attempts are kept, and all that were no waits.
 CREATE OR REPLACE FUNCTION pipeline_note(p_job jobs, p_outcome text, p_error text) RETURNS void LANGUAGE sql AS $$
+    DELETE FROM attempts WHERE p_outcome = 'parked' AND job_id = p_job.id AND fence <= p_job.fence - 100 AND outcome = 'parked';
     INSERT INTO attempts (job_id, fence, attempt, ready_at, due_at, sent_at, started_at, finished_at,
                           phase, outcome, worker, wait_reason, error)
     VALUES (p_job.id, p_job.fence, p_job.attempts + 1, p_job.ready_at, p_job.next_retry_at, p_job.sent_at,
-            p_job.locked_at, now(), p_job.phase, p_outcome, p_job.locked_by, p_job.wait_reason, left(p_error, 20000))
+            p_job.locked_at, now(), p_job.phase, p_outcome, p_job.locked_by, p_job.wait_reason, left(p_error, 20000));
 $$;
 
 -- How an attempt ended, if it did: the answer to a step that is repeated after an unknown COMMIT.

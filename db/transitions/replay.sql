@@ -9,7 +9,7 @@ BEGIN
     SELECT * INTO v_job FROM jobs
     WHERE id = p_id AND status = 'failed' AND (p_send IS NULL OR send = p_send) FOR UPDATE;
     IF NOT FOUND THEN RETURN false; END IF;
-    UPDATE jobs SET status = 'pending', attempts = 0, crashes = 0, send = send + 1, completed_at = NULL,
+    UPDATE jobs SET status = 'pending', attempts = 0, crashes = 0, waits = 0, send = send + 1, completed_at = NULL,
         error_message = NULL, ready_at = now(), updated_at = now(), next_retry_at = p_due, wait_reason = v_reason
     WHERE id = p_id;
     PERFORM pipeline_wait(p_id, v_job.workflow, v_job.phase, v_job.priority, p_due, v_reason);

@@ -1,4 +1,5 @@
--- An application error: back off, or fail when the budget is used up. Verdicts: 'retried', 'exhausted', 'lost'.
+-- An application error: back off, or fail when the budget is used up. Verdicts: 'retried', 'exhausted', 'lost',
+-- 'locked'.
 CREATE OR REPLACE FUNCTION pipeline_retry(p_id uuid, p_fence bigint, p_error text, p_delay double precision)
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE

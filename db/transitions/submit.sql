@@ -25,6 +25,8 @@ DECLARE
     v_trace text;
     v_span text;
     v_count integer;
+    -- In a lane with a rate a job waits for its place in the order, not for a time (db/lanes/look.sql).
+    v_due timestamptz := CASE WHEN pipeline_has_rate(p_lane) THEN 'infinity' END;
 BEGIN
     IF p_priority NOT BETWEEN 0 AND 9 THEN
         RAISE EXCEPTION USING ERRCODE = 'PL002', MESSAGE = format('priority %s is outside 0 … 9', p_priority),
@@ -52,7 +54,9 @@ BEGIN
         RETURNING jobs.id
     ), queued AS (
         INSERT INTO outbox (job_id, phase_id, priority, due_at, reason, lane)
-        SELECT a.id, v_phase.id, p_priority, p_due, CASE WHEN p_due IS NOT NULL THEN 'scheduled' END, p_lane FROM added a
+        SELECT a.id, v_phase.id, p_priority, coalesce(p_due, v_due),
+               CASE WHEN p_due IS NOT NULL THEN 'scheduled' WHEN v_due IS NOT NULL THEN 'rate_limit' END, p_lane
+        FROM added a
     )
     SELECT count(*) INTO v_count FROM added;
     IF p_batch IS NOT NULL THEN

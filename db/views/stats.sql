@@ -7,8 +7,9 @@ RETURNS TABLE (queue text, workflow text, phase text, waiting jsonb, queued inte
 LANGUAGE sql STABLE AS $$
     WITH timed AS MATERIALIZED (
         SELECT t.phase_id, t.reason, count(*) AS n FROM (
-            SELECT o.phase_id, coalesce(o.reason, 'scheduled') AS reason FROM outbox o
-            WHERE o.due_at IS NOT NULL ORDER BY o.due_at LIMIT p_cap) t
+            SELECT o.phase_id, CASE WHEN o.due_at < 'infinity' THEN coalesce(o.reason, 'scheduled') ELSE coalesce((
+                SELECT l.pause_reason FROM lanes l WHERE l.name = o.lane AND l.paused_until > now()), 'rate_limit') END AS reason
+            FROM outbox o WHERE o.due_at IS NOT NULL ORDER BY o.due_at LIMIT p_cap) t
         GROUP BY t.phase_id, t.reason
     ), sent AS MATERIALIZED (
         SELECT o.sent_at, j.workflow, j.phase, j.status, j.slot, j.heartbeat_at
@@ -71,7 +72,7 @@ $$;
 
 -- Seconds by which the relay is late: with what is due, or with what waits although its queue has room.
 CREATE OR REPLACE FUNCTION pipeline_relay_lag() RETURNS double precision LANGUAGE sql STABLE AS $$
-    SELECT greatest(0, extract(epoch FROM now() - (SELECT min(due_at) FROM outbox WHERE due_at IS NOT NULL)),
+    SELECT greatest(0, extract(epoch FROM now() - (SELECT min(due_at) FROM outbox WHERE due_at < 'infinity')),
         (SELECT max(s.oldest_seconds) FROM (
             SELECT (SELECT extract(epoch FROM now() - j.ready_at) FROM outbox o JOIN jobs j ON j.id = o.job_id
                     WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL

@@ -1,5 +1,6 @@
 -- Where a job's time went. Parts follow one another without a gap and add up to the job's age. 'failed' is the
--- time a job lay failed until it was replayed.
+-- time a job lay failed until it was replayed. Where the history of earlier waits was not kept (see pipeline_note), they
+-- are one part, 'parked'.
 CREATE OR REPLACE FUNCTION pipeline_timeline(p_job uuid)
 RETURNS TABLE (phase text, attempt integer, part text, started_at timestamptz, ended_at timestamptz,
                seconds double precision, outcome text, worker text, error text)
@@ -14,7 +15,8 @@ LANGUAGE sql STABLE AS $$
                coalesce(j.wait_reason, o.reason), NULL
         FROM jobs j LEFT JOIN outbox o ON o.job_id = j.id WHERE j.id = p_job AND j.completed_at IS NULL
     ), moments AS (
-        SELECT s.*, lag(s.finished_at) OVER (ORDER BY s.fence) AS before, least(greatest(coalesce(s.due_at, s.ready_at), s.ready_at), s.finished_at) AS due
+        SELECT s.*, lag(s.finished_at) OVER (ORDER BY s.fence) AS before,
+               s.fence > 1 + coalesce(lag(s.fence) OVER (ORDER BY s.fence), 0) AS unkept, least(greatest(coalesce(s.due_at, s.ready_at), s.ready_at), s.finished_at) AS due
         FROM spans s
     ), marks AS (
         SELECT m.*, least(greatest(coalesce(m.sent_at, m.started_at, m.finished_at), m.due), m.finished_at) AS sent
@@ -24,7 +26,9 @@ LANGUAGE sql STABLE AS $$
     ), parts AS (
         SELECT b.phase, b.attempt, b.fence, p.n, p.part, p.t0, p.t1, b.outcome, b.worker, b.error
         FROM begun b CROSS JOIN LATERAL (VALUES
-            (0, 'failed', coalesce(b.before, b.ready_at), b.ready_at),
+            (0, CASE WHEN b.unkept THEN 'parked' ELSE 'failed' END,
+             coalesce(b.before, CASE WHEN b.unkept THEN (SELECT j.created_at FROM jobs j WHERE j.id = p_job) END, b.ready_at),
+             b.ready_at),
             (1, CASE b.wait_reason WHEN 'backoff' THEN 'backing off' WHEN 'throttled' THEN 'throttled' ELSE 'parked' END, b.ready_at, b.due),
             (2, 'throttled', b.due, b.sent),
             (3, 'queued', b.sent, b.begin),

@@ -137,7 +137,7 @@ def _read(answer: dict[str, Any]) -> Done | Completed:
             verdict, queue, actor, send, max_attempts, sent_at = answer["row"]
             return Completed(verdict, queue, actor, send, max_attempts, sent_at and datetime.fromisoformat(sent_at))
         case "park":
-            raise Wait(answer["seconds"], answer["reason"], said)
+            raise Wait(answer["seconds"], answer["reason"], said, asked=answer["asked"])
         case "fail":
             raise Permanent(said)
         case "memory":

@@ -123,8 +123,8 @@ def _job(order: dict[str, Any], claim: Claim) -> Job:
 
 def _error(error: BaseException, said: str) -> dict[str, Any]:
     match classify(error, datetime.now(UTC)):
-        case Park(seconds, reason):
-            return {"kind": "park", "seconds": seconds, "reason": reason, "error": said}
+        case Park(seconds, reason, asked):
+            return {"kind": "park", "seconds": seconds, "reason": reason, "asked": asked, "error": said}
         case GiveUp():
             return {"kind": "fail", "error": said}
         case _:

@@ -12,13 +12,18 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from pipeline.flow import database
 from pipeline.rules.errors import Wait
 
-# A turn this near is slept for; one further away is waited for in PostgreSQL. Both in seconds.
+# A turn this near is slept for; one further away is waited for in PostgreSQL. The gate lets jobs through as early as
+# that (pipeline_horizon). All in seconds.
 HORIZON = 0.25
 UNLIMITED = 1.0
+# How long to leave a lane alone whose row another transaction holds, and what PostgreSQL says then.
+BUSY = 0.5
+LOCKED = "55P03"
 TURN = text("SELECT granted, first_in, spacing, grace, wait, reason FROM pipeline_turn(:lane, :job, :calls, :horizon)")
 
 
@@ -41,12 +46,29 @@ def open_lane(connection: Connection, name: str) -> None:
     connection.execute(text("SELECT pipeline_open_lane(:name)"), {"name": name})
 
 
+def rest_lane(name: str, seconds: float, reason: str) -> None:
+    """Pause the lane now, in a transaction of its own. If its row is held, everybody finds out for himself."""
+    try:
+        with database.engine().begin() as connection:
+            connection.execute(text("SET LOCAL lock_timeout = '1s'"))
+            pause_lane(connection, name, seconds, reason)
+    except DBAPIError as error:
+        if not is_locked(error):
+            raise
+
+
+def is_locked(error: DBAPIError) -> bool:
+    """Whether a row was not to be had in time, because an application holds it."""
+    return getattr(error.orig, "sqlstate", None) == LOCKED
+
+
 @dataclass
 class Leased:
     """Turns of one lane that this process holds: when each begins, and when it is void."""
 
     turns: deque[tuple[float, float]] = field(default_factory=deque)
     unlimited_until: float = float("-inf")
+    busy_until: float = float("-inf")
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, calls: int, now: float) -> float | None:
@@ -82,7 +104,16 @@ class Turns:
 
     def _lease(self, leased: Leased, job_id: UUID, lane: str, calls: int) -> None:
         asked = monotonic()
-        granted, first_in, spacing, grace, wait, reason = self._ask(job_id, lane, calls)
+        if asked < leased.busy_until:
+            # Whoever was before us has waited for it already: not every thread of this process must.
+            raise Wait(BUSY, "rate_limit", f"lane {lane} is held by another transaction")
+        try:
+            granted, first_in, spacing, grace, wait, reason = self._ask(job_id, lane, calls)
+        except DBAPIError as error:
+            if not is_locked(error):
+                raise
+            leased.busy_until = monotonic() + BUSY
+            raise Wait(BUSY, "rate_limit", f"lane {lane} is held by another transaction") from None
         now = monotonic()
         if granted is None:
             leased.unlimited_until = monotonic() + UNLIMITED

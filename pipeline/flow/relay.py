@@ -156,11 +156,9 @@ class Relay:
     def _rest(self, connection: psycopg.Connection[TupleRow]) -> None:
         row = connection.execute("SELECT seconds, waiting FROM pipeline_next_due()").fetchone()
         seconds, waiting = row if row else (None, False)
-        look = self._next_look(waiting)
-        pauses = [self._backstop, self._refusals.next_try(), look]
+        pauses = [self._backstop, self._refusals.next_try(), self._next_look(waiting)]
         if seconds is not None:
-            # What is due and did not go out is locked by somebody: it is looked for again, and not without a pause.
-            pauses.append(seconds + 0.001 if seconds > 0 else max(look, FASTEST_LOOK))
+            pauses.append(max(seconds, 0.0) + 0.001)
         if self._unsent:
             pauses.append(SLOWEST_LOOK)
         # What was said while PostgreSQL was being asked has been read already: there is nothing to wait for.

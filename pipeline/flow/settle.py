@@ -191,10 +191,10 @@ def _transition(claim: Claim, error: BaseException) -> tuple[str | None, dict[st
     if isinstance(error, Crashed):
         return "pipeline_crash(:id, :fence, 'crashed', :error, true)", {"error": str(error)}
     match classify(error, datetime.now(UTC)):
-        case Park(seconds, reason):
+        case Park(seconds, reason, asked):
             if claim.spec.shared_limit and reason in ("retry_after", "rate_limit"):
                 insist(lambda connection: connection.execute(PAUSE, {"queue": claim.spec.queue, "seconds": seconds}))
-            return _park("parked", reason, seconds, describe(error))
+            return _park("parked", reason, seconds, describe(error), asked=asked)
         case GiveUp():
             return "pipeline_fail(:id, :fence, :error)", {"error": describe(error)}
         case _:
@@ -215,9 +215,11 @@ def _retry(claim: Claim, error: str) -> tuple[str, dict[str, Any]]:
     return "pipeline_retry(:id, :fence, :error, :delay)", {"error": error, "delay": delay}
 
 
-def _park(outcome: str, reason: str, seconds: float, error: str | None) -> tuple[str, dict[str, Any]]:
-    values = {"outcome": outcome, "reason": reason, "delay": seconds, "error": error}
-    return "pipeline_park(:id, :fence, :outcome, :reason, :delay, :error)", values
+def _park(
+    outcome: str, reason: str, seconds: float, error: str | None, *, asked: bool = False
+) -> tuple[str, dict[str, Any]]:
+    values = {"outcome": outcome, "reason": reason, "delay": seconds, "error": error, "asked": asked}
+    return "pipeline_park(:id, :fence, :outcome, :reason, :delay, :error, :asked)", values
 
 
 def describe(error: BaseException) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 LONGEST = 366 * 24 * 3600.0
+# The least that a Retry-After is taken for: a server that says 0, or a moment that has passed, is asked no faster.
+LEAST = 1.0
 TRANSIENT_HTTP = frozenset({408, 425, 429})
 
 
@@ -26,13 +28,15 @@ class Permanent(PipelineError):
 class Wait(PipelineError):
     """Raise it when the job must wait for something outside. Costs no budget.
 
-    ``seconds`` is how long; ``reason`` is one word for the timeline (rate_limit, breaker, …).
+    ``seconds`` is how long; ``reason`` is one word for the timeline (rate_limit, breaker, …). ``asked``: the other side
+    asked for it. Such waits grow longer, and after a hundred in a row without progress each costs an execution.
     """
 
-    def __init__(self, seconds: float, reason: str = "parked", detail: str = "") -> None:
+    def __init__(self, seconds: float, reason: str = "parked", detail: str = "", *, asked: bool = False) -> None:
         super().__init__(detail or f"waits {seconds:.1f} s: {reason}")
         self.seconds = 0.0 if math.isnan(seconds) else min(max(float(seconds), 0.0), LONGEST)
         self.reason = reason
+        self.asked = asked
 
 
 class Cancelled(PipelineError):
@@ -63,10 +67,11 @@ class GiveUp:
 
 @dataclass(frozen=True)
 class Park:
-    """Wait at no cost."""
+    """Wait at no cost. ``asked``: because the other side asked for it, which is free only so many times."""
 
     seconds: float
     reason: str
+    asked: bool = field(default=False, compare=False)
 
 
 Verdict = Retry | GiveUp | Park
@@ -75,7 +80,7 @@ Verdict = Retry | GiveUp | Park
 def classify(error: BaseException, now: datetime) -> Verdict:
     """Decide what ``error`` means. Unknown exceptions count as transient."""
     if isinstance(error, Wait):
-        return Park(error.seconds, error.reason)
+        return Park(error.seconds, error.reason, error.asked)
     if isinstance(error, Permanent):
         return GiveUp()
     if isinstance(error, Transient):
@@ -87,7 +92,7 @@ def classify(error: BaseException, now: datetime) -> Verdict:
         return Retry()
     if status in TRANSIENT_HTTP or status >= 500:
         wait = retry_after(_header(error, "retry-after"), now)
-        return Retry() if wait is None else Park(wait, "retry_after")
+        return Retry() if wait is None else Park(wait, "retry_after", asked=True)
     return GiveUp() if 400 <= status < 500 else Retry()
 
 
@@ -111,19 +116,19 @@ def database_is_unable(error: BaseException) -> bool:
 
 
 def retry_after(value: str | None, now: datetime, cap: float = 3600.0) -> float | None:
-    """Seconds asked for by a Retry-After header (a number or a date), at most ``cap``."""
+    """Seconds asked for by a Retry-After header (a number or a date): at least a second, at most ``cap``."""
     if not value:
         return None
     value = value.strip()
     if value.isascii() and value.isdigit():
-        return min(float(value[:9]), cap)
+        return min(max(float(value[:9]), LEAST), cap)
     try:
         moment = parsedate_to_datetime(value)
     except (TypeError, ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return min(max((moment - now).total_seconds(), 0.0), cap)
+    return min(max((moment - now).total_seconds(), LEAST), cap)
 
 
 def _http_status(error: BaseException) -> int | None:

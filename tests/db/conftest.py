@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
 from psycopg.rows import dict_row
+from psycopg.types.datetime import TimestamptzLoader
 
 from pipeline.services import Servers
 from tests.databases import Databases, Lasting
@@ -16,6 +18,13 @@ from tests.db.steps import Db
 # A statement that waits for ever fails its own test, and not the whole run.
 PATIENCE = "-c statement_timeout=20s"
 Connect = Callable[[], Db]
+
+
+class Moment(TimestamptzLoader):
+    """Python has no infinity; what waits for a rate limit is due then."""
+
+    def load(self, data: bytes | bytearray | memoryview) -> datetime:
+        return datetime.max.replace(tzinfo=UTC) if bytes(data) == b"infinity" else super().load(data)
 
 
 @pytest.fixture(scope="session")
@@ -27,9 +36,17 @@ def lasting(databases: Databases, servers: Servers) -> Lasting:
 def connect(servers: Servers, lasting: Lasting) -> Iterator[Connect]:
     """Opens connections to the test's database, as many as it needs; each statement commits by itself."""
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(
-            psycopg.connect(servers.postgres.url(lasting.name), autocommit=True, row_factory=dict_row, options=PATIENCE)
-        )
+
+        def open_one() -> Db:
+            connection = stack.enter_context(
+                psycopg.connect(
+                    servers.postgres.url(lasting.name), autocommit=True, row_factory=dict_row, options=PATIENCE
+                )
+            )
+            connection.adapters.register_loader("timestamptz", Moment)
+            return connection
+
+        yield open_one
     lasting.put_back()
 
 

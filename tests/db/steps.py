@@ -168,8 +168,12 @@ def fail(db: Db, hold: Hold, error: str = "not found") -> str:
     return str(one(db, "SELECT pipeline_fail(%s, %s, %s)", hold.job, hold.fence, error))
 
 
-def park(db: Db, hold: Hold, delay: float = 0.0, outcome: str = "parked", reason: str = "rate_limit") -> str:
-    return str(one(db, "SELECT pipeline_park(%s, %s, %s, %s, %s, NULL)", hold.job, hold.fence, outcome, reason, delay))
+def park(
+    db: Db, hold: Hold, delay: float = 0.0, outcome: str = "parked", reason: str = "rate_limit",
+    *, asked: bool = False, error: str | None = None,
+) -> str:  # fmt: skip
+    values = (hold.job, hold.fence, outcome, reason, delay, error, asked)
+    return str(one(db, "SELECT pipeline_park(%s, %s, %s, %s, %s, %s, %s)", *values))
 
 
 def crash(db: Db, hold: Hold, counts: bool = True, outcome: str = "crashed") -> str:

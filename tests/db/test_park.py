@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
-from tests.db import steps
+from tests.db import clock, steps
+from tests.db.conftest import Connect
 from tests.db.steps import Db, Hold
+from tests.db.test_timeline import timeline
 
 
 def test_a_parked_job_waits_and_pays_nothing(database: Db) -> None:
@@ -67,3 +71,101 @@ def test_a_job_that_waits_cannot_be_parked(database: Db) -> None:
     hold = Hold(steps.submit(database), 0)
     with steps.nothing_changes(database):
         assert steps.park(database, hold) == "lost"
+
+
+# ---- what the other side asks for
+
+
+def asked(db: Db, job: UUID, seconds: float = 1.0) -> tuple[str, float]:
+    """The job runs and is asked to wait that long; the verdict, and how long it does."""
+    hold = steps.hold(db, job)
+    verdict = steps.park(db, hold, seconds, reason="retry_after", asked=True, error="429 of a stranger")
+    waits = "SELECT coalesce(extract(epoch FROM next_retry_at - now()), 0)::float FROM jobs WHERE id = %s"
+    wait = float(steps.one(db, waits, job))
+    clock.let_pass(db, wait + 1)
+    return verdict, wait
+
+
+def test_somebody_who_asks_for_a_wait_again_and_again_is_asked_ever_less_often(database: Db) -> None:
+    """W3: 730 calls in 20 s. A quarter longer each time, up to a minute; never shorter than what was asked for."""
+    job, calls, age = steps.submit(database), 0, 0.0
+    while age < 60:
+        verdict, wait = asked(database, job)
+        assert verdict == "parked"
+        calls, age = calls + 1, age + wait
+    print(f"Retry-After: 0 for ever: {calls} calls in the first minute")
+    assert calls <= 30
+    assert asked(database, job, 300)[1] == pytest.approx(300, abs=1)
+    for _ in range(10):
+        _, wait = asked(database, job)
+    assert wait == pytest.approx(60, abs=1)
+    assert steps.job(database, job)["attempts"] == 0
+
+
+def test_the_hundredth_such_wait_in_a_row_is_the_last_that_is_free(database: Db) -> None:
+    """Then each is an error of the application, and the last of those ends the job and says why."""
+    job = steps.submit(database)
+    database.execute("UPDATE jobs SET waits = 99 WHERE id = %s", (job,))
+    assert [asked(database, job)[0] for _ in range(4)] == ["parked", "retried", "retried", "exhausted"]
+    row = steps.job(database, job)
+    assert (row["status"], row["attempts"], row["waits"]) == ("failed", 3, 103)
+    assert "the other side asked to wait 103 times in a row" in row["error_message"]
+    assert "429 of a stranger" in row["error_message"]
+    assert steps.replay(database, job) and steps.job(database, job)["waits"] == 0
+
+
+@pytest.mark.parametrize("how", ["a checkpoint", "progress"])
+def test_progress_ends_a_row_of_waits(database: Db, how: str) -> None:
+    """Page by page, with a rest at each: that may go on for as long as the work takes."""
+    job = steps.submit(database)
+    database.execute("UPDATE jobs SET waits = 99 WHERE id = %s", (job,))
+    hold = steps.hold(database, job)
+    statement = "pipeline_hold(%s, %s)" if how == "a checkpoint" else "pipeline_progress(%s, %s, 1, 2)"
+    assert steps.one(database, f"SELECT {statement}", hold.job, hold.fence) is True
+    steps.park(database, hold, 1, reason="retry_after", asked=True)
+    assert steps.job(database, job)["waits"] == 1
+
+
+@pytest.mark.parametrize("reason", ["retry_after", "rate_limit", "breaker", "connection_lost", "polling"])
+def test_other_waits_are_not_counted(database: Db, reason: str) -> None:
+    """Our own limits and breakers, lost connections, and whatever a phase waits for of its own accord."""
+    job = steps.submit(database)
+    database.execute("UPDATE jobs SET waits = 100 WHERE id = %s", (job,))
+    for _ in range(3):
+        assert steps.park(database, steps.hold(database, job), reason=reason) == "parked"
+    row = steps.job(database, job)
+    assert (row["waits"], row["attempts"]) == (100, 0)
+
+
+# ---- a job that waits for ever
+
+
+def test_a_job_that_waits_for_ever_has_a_bounded_history(database: Db) -> None:
+    """F25: the last hundred attempts are kept, and those that were no waits. Its timeline has no gap."""
+    job = steps.submit(database)
+    for n in range(130):
+        hold = steps.hold(database, job)
+        if n == 3:
+            steps.retry(database, hold, error="away")
+        else:
+            steps.park(database, hold, delay=2, reason="polling")
+        clock.let_pass(database, 3)
+    kept = [row["fence"] for row in steps.history(database, job)]
+    assert kept == [4, *range(31, 131)]
+    parts = timeline(database, job)
+    assert [(part["part"], round(part["seconds"])) for part in parts if part["seconds"] > 4] == [
+        ("parked", 6),
+        ("parked", 78),
+    ]
+    assert {part["part"] for part in parts} <= {"parked", "throttled", "queued", "running", "backing off"}
+
+
+def test_a_row_that_another_transaction_holds_is_not_waited_for(database: Db, connect: Connect) -> None:
+    """F3: 'locked' is neither won nor lost, and changes nothing."""
+    hold, application = steps.held(database), connect()
+    database.execute("SET lock_timeout = '100ms'")
+    with application.transaction():
+        application.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (hold.job,))
+        with steps.nothing_changes(database):
+            assert steps.park(database, hold) == steps.retry(database, hold) == "locked"
+    assert steps.park(database, hold) == "parked"

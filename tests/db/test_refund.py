@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.db import clock, steps
+from tests.db.conftest import Connect
 from tests.db.steps import Db
 
 
@@ -39,3 +40,15 @@ def test_other_ends_stay(database: Db) -> None:
     steps.cancel(database, gone.job)
     with steps.nothing_changes(database):
         assert refund(database, bad.job, done.job, gone.job) == 0
+
+
+def test_a_job_that_another_transaction_holds_is_left_out(database: Db, connect: Connect) -> None:
+    """F3: whoever refunds does not wait for it."""
+    held, free, application = steps.held(database), steps.held(database), connect()
+    for hold in (held, free):
+        steps.retry(database, hold)
+    database.execute("SET lock_timeout = '100ms'")
+    with application.transaction():
+        application.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (held.job,))
+        assert refund(database, held.job, free.job) == 1
+    assert [steps.job(database, hold.job)["attempts"] for hold in (held, free)] == [1, 0]

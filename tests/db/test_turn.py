@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from tests.db import clock, steps
@@ -23,6 +25,15 @@ def lane(db: Db, rate: float, burst: float) -> None:
 def turn(db: Db, job: UUID, calls: int = 1) -> dict[str, Any]:
     [row] = steps.rows(db, "SELECT * FROM pipeline_turn('api', %s, %s, %s)", job, calls, HORIZON)
     return row
+
+
+def promise(db: Db, job: UUID, seconds: float) -> None:
+    """The lane (one a second) is given out until then, and a second more."""
+    db.execute(
+        "INSERT INTO turns VALUES (%s, 'api', 1, now() + make_interval(secs => %s), now() + make_interval(secs => %s))",
+        (job, seconds, seconds + 1),
+    )
+    db.execute("UPDATE lanes SET next_at = now() + make_interval(secs => %s) WHERE name = 'api'", (seconds + 1,))
 
 
 def test_a_lane_without_a_rate_has_no_limit(database: Db) -> None:
@@ -64,7 +75,7 @@ def test_a_turn_that_was_not_used_in_time_is_void(database: Db) -> None:
     clock.let_pass(database, 1.0)
     turn(database, first)
     clock.let_pass(database, 1.2)
-    database.execute("UPDATE lanes SET next_at = now() + interval '5 seconds' WHERE name = 'api'")
+    promise(database, steps.submit(database), 4)
     assert turn(database, missed)["wait"] == pytest.approx(5, abs=0.1)
 
 
@@ -102,3 +113,77 @@ def test_twenty_who_ask_at_once_share_one_rate(database: Db, connect: Connect) -
     gaps = [(b["at"] - a["at"]).total_seconds() for a, b in pairwise(moments)]
     assert len(moments) >= 16
     assert gaps == [pytest.approx(0.1, abs=0.001)] * len(gaps)
+
+
+@pytest.mark.parametrize("end", ["cancel", "delete", "fail"])
+def test_the_moments_of_a_job_that_ends_are_free_at_once(database: Db, end: str) -> None:
+    """A thousand seconds were promised to it; the next to ask waits for what is still promised, and no longer."""
+    lane(database, 1, 1)
+    stays, ends = steps.held(database), steps.held(database)
+    promise(database, stays.job, 3)
+    promise(database, ends.job, 1000)
+    if end == "cancel":
+        assert steps.cancel(database, ends.job)
+    elif end == "delete":
+        database.execute("SELECT pipeline_delete(%s)", ([ends.job],))
+    else:
+        assert steps.fail(database, ends) == "failed"
+    assert turn(database, steps.submit(database))["wait"] == pytest.approx(4, abs=0.1)
+
+
+def test_what_is_given_back_is_not_given_out_twice(database: Db) -> None:
+    """A turn that a worker has in its hands stays the only one of its second."""
+    lane(database, 1, 1)
+    [first, last, *kept] = [steps.submit(database) for _ in range(20)]
+    assert turn(database, first)["granted"] == 1
+    granted = monotonic()
+    assert {turn(database, job)["granted"] for job in kept} == {0}
+    database.execute("SELECT pipeline_cancel_many(%s)", (kept,))
+    wait = turn(database, last)["wait"]
+    assert wait <= 1.25 and monotonic() - granted + wait >= 1
+
+
+def test_a_job_that_is_back_before_its_moment_keeps_it(database: Db) -> None:
+    """Its worker was shut down: no other worker sleeps for a turn that is seconds away."""
+    lane(database, 1, 1)
+    early = steps.submit(database)
+    promise(database, early, 4)
+    for _ in range(2):
+        answer = turn(database, early)
+        assert (answer["granted"], answer["reason"]) == (0, "rate_limit")
+        assert answer["wait"] == pytest.approx(4, abs=0.1)
+
+
+def test_a_lane_that_an_application_holds_is_waited_for_one_second(database: Db, connect: Connect) -> None:
+    """PostgreSQL then says so, and the process turns it into a short wait."""
+    lane(database, 1, 1)
+    job, application = steps.submit(database), connect()
+    with application.transaction():
+        application.execute("UPDATE lanes SET burst = burst")
+        began = monotonic()
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            turn(database, job)
+        assert monotonic() - began < 2
+
+
+def test_a_job_that_an_application_holds_holds_up_nobody_in_its_lane(database: Db, connect: Connect) -> None:
+    """It is being cancelled, say, in a transaction that stays open: its own turn waits, the others' come."""
+    lane(database, 1, 1)
+    cancelled, other, application = steps.submit(database), steps.submit(database), connect()
+    turn(database, cancelled)
+    turn(database, cancelled)
+    with application.transaction():
+        steps.cancel(application, cancelled)
+        assert turn(database, cancelled)["wait"] == 0.5
+        assert turn(database, other)["wait"] == pytest.approx(2, abs=0.2)
+
+
+def test_whoever_gives_a_lane_the_rate_it_has_locks_nothing(database: Db, connect: Connect) -> None:
+    """As the beginning of a long transaction: start_match does so."""
+    lane(database, 1, 1)
+    database.execute("SELECT pipeline_pause_lane('other', now() + interval '1 hour', 'breaker')")
+    with (application := connect()).transaction():
+        application.execute("SELECT pipeline_set_lane('api', 1, 1)")
+        application.execute("SELECT pipeline_pause_lane('other', now(), 'retry_after')")
+        database.execute("SET lock_timeout = '100ms'")
+        database.execute("UPDATE lanes SET burst = burst")

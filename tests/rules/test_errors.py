@@ -38,15 +38,15 @@ class HttpError(Exception):
 
 @given(st.integers(min_value=0, max_value=10**40))
 def test_a_number_is_taken_as_seconds_up_to_the_cap(seconds: int) -> None:
-    """Huge ones too."""
-    assert retry_after(str(seconds), NOW) == min(float(seconds), CAP)
+    """Huge ones too; none is a second."""
+    assert retry_after(str(seconds), NOW) == min(max(float(seconds), 1.0), CAP)
 
 
 @given(st.integers(min_value=-(10**8), max_value=10**8))
 def test_a_date_is_taken_as_the_seconds_until_then(ahead: int) -> None:
-    """The past means now, the far future the cap."""
+    """The past means soon, the far future the cap: nobody can make a loop of it that never rests."""
     moment = format_datetime(NOW + timedelta(seconds=ahead), usegmt=True)
-    assert retry_after(moment, NOW) == min(max(float(ahead), 0.0), CAP)
+    assert retry_after(moment, NOW) == min(max(float(ahead), 1.0), CAP)
 
 
 def test_a_date_without_a_zone_counts_as_utc() -> None:
@@ -66,7 +66,7 @@ def test_a_date_without_a_zone_counts_as_utc() -> None:
 def test_whatever_a_server_writes_is_answered_with_a_bounded_wait_or_none(value: str) -> None:
     """Garbage never raises: the error it came with is what matters."""
     wait = retry_after(value, NOW)
-    assert wait is None or 0 <= wait <= CAP
+    assert wait is None or 1 <= wait <= CAP
 
 
 # ---- classify
@@ -86,8 +86,10 @@ def test_any_other_4xx_is_hopeless(status: int) -> None:
 
 @given(st.sampled_from([429, 503]), st.integers(min_value=0, max_value=3600))
 def test_a_server_that_names_a_time_costs_no_attempt(status: int, seconds: int) -> None:
-    """Retry-After parks."""
-    assert classify(HttpError(status, {"retry-after": str(seconds)}), NOW) == Park(seconds, "retry_after")
+    """Retry-After parks, and says that the other side asked for it."""
+    verdict = classify(HttpError(status, {"retry-after": str(seconds)}), NOW)
+    assert verdict == Park(max(seconds, 1), "retry_after")
+    assert isinstance(verdict, Park) and verdict.asked
 
 
 def test_retry_after_on_a_permanent_error_changes_nothing() -> None:
@@ -125,6 +127,13 @@ def test_what_the_phase_says_itself_counts_first() -> None:
     ):
         error.__dict__.update(response=Response(404), connection_invalidated=True)
         assert classify(error, NOW) == verdict
+
+
+def test_a_wait_of_the_phases_own_was_asked_for_by_nobody_else() -> None:
+    """Unless the phase says so: only what the other side asked for is counted."""
+    for error, asked in ((Wait(5, "retry_after"), False), (Wait(5, "retry_after", asked=True), True)):
+        verdict = classify(error, NOW)
+        assert isinstance(verdict, Park) and verdict.asked is asked
 
 
 def test_a_lost_database_connection_parks() -> None:

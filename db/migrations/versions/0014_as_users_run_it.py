@@ -13,9 +13,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("DROP INDEX outbox_lane_sent")
-    op.execute("DROP VIEW maintenance_leader")
-    op.execute("DROP TABLE batch_ends")
-    op.execute("DROP VIEW IF EXISTS running_jobs")
-    op.execute("ALTER TABLE jobs DROP COLUMN waits")
-    op.execute("ALTER TABLE workers DROP COLUMN unstarted, DROP COLUMN stuck")
+    op.get_bind().exec_driver_sql(Path(__file__).with_suffix(".down.sql").read_text(encoding="utf-8"))

@@ -19,3 +19,10 @@ CREATE VIEW maintenance_leader AS SELECT NULL::integer AS leader;
 
 -- Messages of a rate limit that are in the broker.
 CREATE INDEX outbox_lane_sent ON outbox (lane) WHERE lane IS NOT NULL AND sent_at IS NOT NULL;
+
+-- Who waits for a rate limit, in the order in which they go (due_at = 'infinity'), and who has been let through by it
+-- and waits for room (due_at is null): each found without reading the others.
+DROP INDEX outbox_lane;
+CREATE INDEX outbox_lane ON outbox (lane, due_at, phase_id, priority DESC, seq) WHERE lane IS NOT NULL AND sent_at IS NULL;
+-- The end of what a rate limit has promised.
+CREATE INDEX turns_of_lane ON turns (lane, at);

@@ -90,15 +90,24 @@ def test_a_refused_question_fails_with_wikidatas_own_words(settings: MatchSettin
     ids=["seconds", "date", "none"],
 )
 def test_a_429_pauses_the_lane_and_costs_nothing(
-    sandbox: Sandbox, settings: MatchSettings, header: str, least: float, most: float
+    sandbox: Sandbox,
+    settings: MatchSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    header: str,
+    least: float,
+    most: float,
 ) -> None:
-    """Seconds or a date; without either, a pause of the setting's length."""
+    """Seconds or a date; without either, a pause of the setting's length. It is no progress of the job."""
     sandbox.add_fault(match="/w/", status=429, retry_after=header)
+    rests: list[tuple[str, float, str]] = []
+    monkeypatch.setattr("actors.match.entity_match.rest_lane", lambda *values: rests.append(values))
     kept: list[Mapping[str, Any]] = []
     with pytest.raises(Wait) as caught:
         candidates(job(kept), Task(7, Record("Jane"), ProjectSettings()))
-    assert least <= caught.value.seconds <= most and caught.value.reason == "retry_after"
-    assert [values["lane"] for values in kept] == ["wikidata"] and least <= kept[0]["seconds"] <= most
+    assert least <= caught.value.seconds <= most and caught.value.reason == "retry_after" and caught.value.asked
+    [(lane, seconds, reason)] = rests
+    assert (lane, reason) == ("wikidata", "retry_after") and least <= seconds <= most and kept == []
 
 
 def test_a_busy_server_that_says_so_in_json_is_obeyed(settings: MatchSettings, monkeypatch: pytest.MonkeyPatch) -> None:
