@@ -31,6 +31,8 @@ class Place:
         self.name = name
         self.folder = folder
         self.record_path = folder / "executions"
+        # Settings that the workers of this test do without.
+        self.unset: frozenset[str] = frozenset()
         self._workers: list[subprocess.Popen[bytes]] = []
         self._logs: list[Path] = []
         self.database_url = servers.postgres.url(name)
@@ -44,7 +46,7 @@ class Place:
         return self._db
 
     def environment(self) -> dict[str, str]:
-        return {
+        chosen = {
             "DATABASE_URL": self.database_url,
             "RABBITMQ_URL": self.servers.rabbitmq.url(self.name),
             "RABBITMQ_MANAGEMENT_URL": environment(self.servers)["RABBITMQ_MANAGEMENT_URL"],
@@ -56,6 +58,7 @@ class Place:
             "TEST_RECORD": str(self.record_path),
             "PYTHONPATH": str(ROOT),
         }
+        return {name: value for name, value in chosen.items() if name not in self.unset}
 
     # ---- workers
 
@@ -74,8 +77,9 @@ class Place:
             str(threads),
         ]
         command += ["--queues", *queues] if queues else []
+        inherited = {name: value for name, value in os.environ.items() if name not in self.unset}
         process = subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, **self.environment(), **extra},
+            command, cwd=ROOT, env={**inherited, **self.environment(), **extra},
             stdout=log.open("wb"), stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         self._workers.append(process)

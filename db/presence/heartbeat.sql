@@ -2,13 +2,15 @@
 -- What was marked as sent since the beat before this one may still be on its way to where unconfirmed messages are
 -- counted, so that only what is older can be called confirmed.
 DROP FUNCTION IF EXISTS pipeline_heartbeat(text, uuid[], bigint[], timestamptz, jsonb);
+DROP FUNCTION IF EXISTS pipeline_heartbeat(text, uuid[], bigint[], timestamptz, jsonb, text[]);
 CREATE OR REPLACE FUNCTION pipeline_heartbeat(p_worker text, p_jobs uuid[], p_fences bigint[],
-                                              p_confirmed timestamptz, p_counters jsonb, p_deaf text[] DEFAULT '{}')
+                                              p_confirmed timestamptz, p_counters jsonb, p_deaf text[] DEFAULT '{}',
+                                              p_unstarted jsonb DEFAULT '{}')
 RETURNS TABLE (job_id uuid, fence bigint, status text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     UPDATE workers SET heartbeat_at = now(), confirmed_at = least(p_confirmed, heartbeat_at), counters = p_counters,
-                       deaf = p_deaf, missing_since = NULL, stopped_at = NULL
+                       deaf = p_deaf, unstarted = p_unstarted, missing_since = NULL, stopped_at = NULL
     WHERE id = p_worker;
     RETURN QUERY
     WITH mine AS (

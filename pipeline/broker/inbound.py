@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from dramatiq import Message
@@ -15,6 +14,7 @@ from pipeline.broker import frames
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.link import Link, Side
 from pipeline.broker.topology import SWEEPS, QueueType, declare
+from pipeline.broker.unstarted import Unstarted
 
 if TYPE_CHECKING:
     from pika.channel import Channel
@@ -39,9 +39,8 @@ class Inbound(Side):
         self._queue_type = queue_type
         self._consumers: dict[str, tuple[int, OnDelivery]] = {}
         self._tags: dict[str, str] = {}
-        self._unstarted: set[Delivery] = set()
+        self._unstarted = Unstarted()
         self._paused = False
-        self._lock = Lock()
 
     def consume(self, queue: str, prefetch: int, on_delivery: OnDelivery) -> None:
         """Consume ``queue`` from now on, also after every reconnect."""
@@ -63,9 +62,8 @@ class Inbound(Side):
 
     def begin(self, delivery: Delivery) -> bool:
         """Mark the message as started. False if it is no longer ours and must be left alone."""
-        with self._lock:
-            self._unstarted.discard(delivery)
-            return delivery.live
+        self._unstarted.discard(delivery)
+        return delivery.live
 
     def begin_here(self, delivery: Delivery) -> None:
         """Hand out a delivery that this process made itself."""
@@ -90,6 +88,10 @@ class Inbound(Side):
         """The queues that should be consumed and are not, unless on purpose."""
         return [] if self._paused else sorted(set(self._consumers) - set(self._tags))
 
+    def unstarted(self) -> dict[str, int]:
+        """How many messages of each queue were in hand and not begun at any one time lately, at most."""
+        return self._unstarted.report([queue for queue in list(self._consumers) if queue != SWEEPS])
+
     def on_ready(self, channel: Channel) -> None:
         channel.add_on_cancel_callback(self._cancelled)
         declare(channel, sorted(self._consumers), self._queue_type)
@@ -98,8 +100,7 @@ class Inbound(Side):
 
     def on_lost(self) -> None:
         self._tags.clear()
-        with self._lock:
-            self._unstarted.clear()
+        self._unstarted.lost()
 
     def _add(self, queue: str, prefetch: int, on_delivery: OnDelivery) -> None:
         self._consumers[queue] = (prefetch, on_delivery)
@@ -143,15 +144,13 @@ class Inbound(Side):
             return
         delivery = Delivery(message, channel, tag, queue, headers)
         if queue != SWEEPS:
-            with self._lock:
-                self._unstarted.add(delivery)
+            self._unstarted.add(delivery)
         try:
             self._consumers[queue][1](delivery)
         except Exception:
             # Raised on, it would end the connection, and the message would come back and end it again, for ever.
             log.exception("queue %s: a message that could not be handed over was sent to the dead letters", queue)
-            with self._lock:
-                self._unstarted.discard(delivery)
+            self._unstarted.discard(delivery)
             channel.basic_nack(tag, requeue=False)
 
     def _decode(self, queue: str, body: bytes) -> Message[Any] | None:
@@ -198,11 +197,7 @@ class Inbound(Side):
             return
         for queue in [queue for queue in self._tags if queue != SWEEPS]:
             self.channel.basic_cancel(self._stop(queue))
-        with self._lock:
-            returned, self._unstarted = self._unstarted, set()
-            for delivery in returned:
-                delivery.returned = True
-        self._requeue(returned)
+        self._requeue(self._unstarted.take())
 
     def _resume(self) -> None:
         self._paused = False

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pipeline.broker.outbound import Outbound, Outgoing
 from pipeline.broker.topology import dead_letter_queue
 from pipeline.flow import sweeps
-from pipeline.flow.ledger import Ledger
 from pipeline.flow.message import compose, encode
+from pipeline.flow.reconcile import Reconciler
 from pipeline.flow.relay import Relay
 from pipeline.settings import Settings
 
@@ -18,7 +18,7 @@ class Caretaker:
         self._config = config
         self._worker_id = worker_id
         self._outbound = outbound
-        self._ledger = Ledger(config)
+        self._reconciler = Reconciler(config)
         self.relay = Relay(
             config.dsn, worker_no, outbound, backstop=config.backstop_seconds, health_every=config.health_seconds,
             patience=config.patience_seconds, check_health=self.check_health, check_broker=self.check_broker,
@@ -41,7 +41,7 @@ class Caretaker:
 
     def check_broker(self, connection: sweeps.Connection) -> bool:
         """Send again what RabbitMQ lost. True if a queue looks short: it is judged at the second look."""
-        return self._ledger.check(connection)
+        return self._reconciler.check(connection)
 
     def _bury(self, connection: sweeps.Connection, one: sweeps.Reclaimed) -> None:
         """A poison pill without a message at hand still gets its dead letter, to be found and revived there."""

@@ -27,7 +27,7 @@ log = logs.get("pipeline.presence")
 
 LIVENESS = 7300
 REGISTER = "INSERT INTO workers (id, host, pid, threads, queues) VALUES (%s, %s, %s, %s, %s) RETURNING no"
-BEAT = "SELECT job_id, fence, status FROM pipeline_heartbeat(%s, %s::uuid[], %s::bigint[], %s, %s, %s)"
+BEAT = "SELECT job_id, fence, status FROM pipeline_heartbeat(%s, %s::uuid[], %s::bigint[], %s, %s, %s, %s)"
 
 
 def new_worker_id(name: str | None) -> str:
@@ -40,7 +40,8 @@ class Presence:
     """Holds the lock, beats for all running jobs in one statement, and tells attempts that they must stop."""
 
     def __init__(self, dsn: str, worker_id: str, *, threads: int, queues: list[str], beat: float,
-                 unconfirmed: Callable[[], datetime | None], deaf: Callable[[], list[str]]) -> None:  # fmt: skip
+                 unconfirmed: Callable[[], datetime | None], deaf: Callable[[], list[str]],
+                 unstarted: Callable[[], dict[str, int]] = dict) -> None:  # fmt: skip
         self._dsn = dsn
         self.worker_id = worker_id
         self.worker_no = 0
@@ -49,6 +50,7 @@ class Presence:
         self._beat = beat
         self._unconfirmed = unconfirmed
         self._deaf = deaf
+        self._unstarted = unstarted
         self._claims: dict[UUID, Claim] = {}
         self._lock = threading.Lock()
         self._waiter = Waiter()
@@ -138,6 +140,7 @@ class Presence:
         rows = self._connection.execute(BEAT, (
             self.worker_id, [str(claim.job_id) for claim in claims], [claim.fence for claim in claims],
             self._unconfirmed(), orjson.dumps(snapshot()).decode(), self._deaf(),
+            orjson.dumps(self._unstarted()).decode(),
         )).fetchall()  # fmt: skip
         held = {(claim.job_id, claim.fence): claim for claim in claims}
         for job_id, fence, status in rows:

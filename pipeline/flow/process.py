@@ -45,7 +45,7 @@ class WorkerProcess:
         self.log = logs.get("pipeline.worker").bind(worker=self.id)
         self.presence = Presence(
             settings.dsn, self.id, threads=threads, queues=queues, beat=settings.heartbeat_seconds,
-            unconfirmed=outbound.oldest_unconfirmed, deaf=inbound.deaf,
+            unconfirmed=outbound.oldest_unconfirmed, deaf=inbound.deaf, unstarted=inbound.unstarted,
         )  # fmt: skip
         self.presence.start()
         self.no = self.presence.worker_no
