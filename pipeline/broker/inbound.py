@@ -11,9 +11,10 @@ from dramatiq import Message
 from dramatiq.errors import DecodeError
 
 from pipeline.broker import frames
+from pipeline.broker.boot_order import BootOrder
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.link import Link, Side
-from pipeline.broker.topology import SWEEPS, QueueType, declare
+from pipeline.broker.topology import SWEEPS, QueueType, arguments, declare
 from pipeline.broker.unstarted import Unstarted
 
 if TYPE_CHECKING:
@@ -34,13 +35,19 @@ class Inbound(Side):
     numbers would name other messages.
     """
 
-    def __init__(self, link: Link, parameters: Callable[[], list[Parameters]], queue_type: QueueType) -> None:
+    def __init__(self, link: Link, parameters: Callable[[], list[Parameters]], queue_type: QueueType,
+                 rank: Callable[[str], int] = lambda _: 0) -> None:  # fmt: skip
         super().__init__(link, parameters)
+        self._order = BootOrder(rank, self._hand_out, link.later)
         self._queue_type = queue_type
         self._consumers: dict[str, tuple[int, OnDelivery]] = {}
         self._tags: dict[str, str] = {}
         self._unstarted = Unstarted()
         self._paused = False
+
+    def expect(self, queues: Iterable[str]) -> None:
+        """Hand nothing out before all of these are consumed: they come up one by one."""
+        self._link.call(lambda: self._order.expect(queue for queue in queues if queue != SWEEPS))
 
     def consume(self, queue: str, prefetch: int, on_delivery: OnDelivery) -> None:
         """Consume ``queue`` from now on, also after every reconnect."""
@@ -95,11 +102,12 @@ class Inbound(Side):
     def on_ready(self, channel: Channel) -> None:
         channel.add_on_cancel_callback(self._cancelled)
         declare(channel, sorted(self._consumers), self._queue_type)
-        for queue in self._consumers:
+        for queue in self._ranked():
             self._start(channel, queue)
 
     def on_lost(self) -> None:
         self._tags.clear()
+        self._order.expect(queue for queue in self._consumers if queue != SWEEPS)
         self._unstarted.lost()
 
     def _add(self, queue: str, prefetch: int, on_delivery: OnDelivery) -> None:
@@ -123,6 +131,10 @@ class Inbound(Side):
         name = self._tags[queue] = channel.basic_consume(queue, from_pika)
         if self._connection is not None:
             self._connection.consumers[name.encode()] = deliver
+        if self._order.started(queue):
+            # A question that the queue answers after it has delivered what this consumer may have.
+            channel.queue_declare(queue, durable=True, arguments=arguments(queue, self._queue_type),
+                                  callback=lambda _: self._order.heard(queue))  # fmt: skip
 
     def _stop(self, queue: str) -> str:
         name = self._tags.pop(queue)
@@ -145,13 +157,20 @@ class Inbound(Side):
         delivery = Delivery(message, channel, tag, queue, headers)
         if queue != SWEEPS:
             self._unstarted.add(delivery)
+            if self._order.holds(delivery):
+                return
+        self._hand_out(delivery)
+
+    def _hand_out(self, delivery: Delivery) -> None:
         try:
-            self._consumers[queue][1](delivery)
+            self._consumers[delivery.queue][1](delivery)
         except Exception:
             # Raised on, it would end the connection, and the message would come back and end it again, for ever.
-            log.exception("queue %s: a message that could not be handed over was sent to the dead letters", queue)
+            log.exception(
+                "queue %s: a message that could not be handed over was sent to the dead letters", delivery.queue
+            )
             self._unstarted.discard(delivery)
-            channel.basic_nack(tag, requeue=False)
+            delivery.channel.basic_nack(delivery.tag, requeue=False)
 
     def _decode(self, queue: str, body: bytes) -> Message[Any] | None:
         if len(body) > BODY_LIMIT:
@@ -193,6 +212,7 @@ class Inbound(Side):
 
     def _pause(self) -> None:
         self._paused = True
+        self._order.release()
         if self.channel is None or not self.channel.is_open:
             return
         for queue in [queue for queue in self._tags if queue != SWEEPS]:
@@ -202,8 +222,12 @@ class Inbound(Side):
     def _resume(self) -> None:
         self._paused = False
         if self.channel is not None and self.channel.is_open:
-            for queue in self._consumers:
+            for queue in self._ranked():
                 self._start(self.channel, queue)
+
+    def _ranked(self) -> list[str]:
+        """Earliest phase first: a thread that has just become free takes what arrives first."""
+        return sorted(self._consumers, key=self._order.rank)
 
 
 def _wrong(message: Message[Any]) -> str | None:
