@@ -19,6 +19,7 @@ class Caretaker:
         self._worker_id = worker_id
         self._outbound = outbound
         self._reconciler = Reconciler(config)
+        self._report = sweeps.Report(config.health_seconds)
         self.relay = Relay(
             config.dsn, worker_no, outbound, backstop=config.backstop_seconds, health_every=config.health_seconds,
             patience=config.patience_seconds, check_health=self.check_health, check_broker=self.check_broker,
@@ -37,7 +38,7 @@ class Caretaker:
                 self._bury(connection, one)
         sweeps.remove_temp_folders(connection, self._config.temp_folder, [self._worker_id])
         connection.execute("SELECT pipeline_roll_up()")
-        return sweeps.report(connection, self._config.health_seconds) and self.check_broker(connection)
+        return self._report.say(connection) and self.check_broker(connection)
 
     def check_broker(self, connection: sweeps.Connection) -> bool:
         """Send again what RabbitMQ lost. True if a queue looks short: it is judged at the second look."""
