@@ -35,6 +35,8 @@ class Place:
         self.name = name
         self.folder = folder
         self.record_path = folder / "executions"
+        # Settings that the workers of this test do without.
+        self.unset: frozenset[str] = frozenset()
         self._workers: list[subprocess.Popen[bytes]] = []
         self._logs: list[Path] = []
         self.database_url = servers.postgres.url(name)
@@ -48,7 +50,7 @@ class Place:
         return self._db
 
     def environment(self) -> dict[str, str]:
-        return {
+        chosen = {
             "DATABASE_URL": self.database_url,
             "RABBITMQ_URL": self.servers.rabbitmq.url(self.name),
             **self._management(),
@@ -58,6 +60,7 @@ class Place:
             "PYTHONPATH": str(ROOT),
             **self.timings,
         }
+        return {name: value for name, value in chosen.items() if name not in self.unset}
 
     def _management(self) -> dict[str, str]:
         name = "RABBITMQ_MANAGEMENT_URL"
@@ -80,8 +83,9 @@ class Place:
             str(threads),
         ]
         command += ["--queues", *queues] if queues else []
+        inherited = {name: value for name, value in os.environ.items() if name not in self.unset}
         process = subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, **self.environment(), **extra},
+            command, cwd=ROOT, env={**inherited, **self.environment(), **extra},
             stdout=log.open("wb"), stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         self._workers.append(process)

@@ -10,5 +10,14 @@ RETURNS TABLE (queue text, queued integer, running integer, newest timestamptz) 
     -- As an array, which the planner takes for a short one: each job is looked up, however many others there are.
     FROM unnest(ARRAY(SELECT r FROM outbox r WHERE r.sent_at IS NOT NULL)) o
          JOIN phases ph ON ph.id = o.phase_id JOIN jobs j ON j.id = o.job_id
+    WHERE j.status = 'running' OR pipeline_is_confirmed(o)
     GROUP BY ph.queue
+$$;
+
+-- Whether RabbitMQ has taken the message, as far as its sender has said: while RabbitMQ refuses to read (a memory or
+-- disk alarm), what is marked as sent waits in the sender, and sending it again would only pile up copies. What a
+-- dead sender left unconfirmed is pipeline_reclaim's.
+CREATE OR REPLACE FUNCTION pipeline_is_confirmed(p_row outbox) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT NOT EXISTS (SELECT 1 FROM workers w
+                       WHERE w.no = p_row.sent_by AND w.stopped_at IS NULL AND p_row.sent_at >= w.confirmed_at)
 $$;

@@ -1,6 +1,6 @@
 -- PostgreSQL's books against themselves: what a step never leaves behind, but a hand, a restored backup or a bug
 -- may. A row a finding; with p_repair each is mended by the same steps that jobs take otherwise. Running jobs of
--- dead workers are pipeline_reclaim's, messages are the ledger's (pipeline/flow/verify.py calls all three).
+-- dead workers are pipeline_reclaim's, messages are reconciliation's (pipeline/flow/verify.py calls all three).
 CREATE OR REPLACE FUNCTION pipeline_verify(p_repair boolean)
 RETURNS TABLE (problem text, subject text, detail text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column

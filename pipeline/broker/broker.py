@@ -77,7 +77,7 @@ class PipelineBroker(RabbitmqBroker):
         """Start the AMQP thread of this process."""
         if self.link is None:
             self.link = Link("pipeline-amqp", self._guarded)
-            self.inbound = Inbound(self.link, self._addresses, self.queue_type)
+            self.inbound = Inbound(self.link, self._addresses, self.queue_type, self._rank)
             self.outbound = Outbound(self.link, self._addresses, self.queue_type)
             self.link.start()
             self.link.add(self.inbound)
@@ -112,6 +112,9 @@ class PipelineBroker(RabbitmqBroker):
             self.emit_after("declare_queue", name)
         if ensure:
             self._ensure_queue(name)  # type: ignore[no-untyped-call]
+
+    def _rank(self, queue: str) -> int:
+        return min((actor.priority for actor in self.actors.values() if actor.queue_name == queue), default=0)
 
     def _addresses(self, blocked_timeout: float | None = None) -> list[Parameters]:
         # The link waits out a memory alarm: giving up would only send everything again.

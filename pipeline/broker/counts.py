@@ -2,51 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 import pika
-from pika.exceptions import AMQPError
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import AMQPError, ChannelClosedByBroker
+
+MANAGEMENT_PATIENCE = 10.0
+NO_SUCH_QUEUE = 404
 
 
-def message_counts(management_url: str | None, amqp_url: str, queues: list[str]) -> dict[str, int] | None:
-    """Ready and unacknowledged messages of each queue, or None if RabbitMQ cannot be asked just now."""
+def all_messages(management_url: str, amqp_url: str) -> dict[str, int] | None:
+    """Ready and unacknowledged messages of each queue, or None if the management API does not answer."""
     # Of a cluster's nodes, separated by ';', whichever answers first speaks for all.
-    if management_url is not None:
-        answers = (_ask_management(url, amqp_url) for url in management_url.split(";"))
-    else:
-        answers = (_ask_amqp(url, queues) for url in amqp_url.split(";"))
+    answers = (_ask_management(url, amqp_url) for url in management_url.split(";"))
     return next((found for found in answers if found is not None), None)
+
+
+def ready_messages(amqp_url: str, queues: Iterable[str]) -> dict[str, int] | None:
+    """Ready messages of each queue: what anybody who may consume can ask. None if RabbitMQ cannot be reached."""
+    counts: dict[str, int] = {}
+    try:
+        connection = connect(amqp_url)
+        try:
+            channel = connection.channel()
+            for queue in queues:
+                channel = channel if channel.is_open else connection.channel()
+                counts[queue] = _ready(channel, queue)
+        finally:
+            if connection.is_open:
+                connection.close()
+    except (AMQPError, OSError):
+        return None
+    return counts
+
+
+def connect(amqp_url: str) -> pika.BlockingConnection:
+    """A connection for a few questions; pika tries a cluster's nodes one after another."""
+    choices = [pika.URLParameters(url) for url in amqp_url.split(";")]
+    for choice in choices:
+        # A broker that accepts and then says nothing is given up, too.
+        choice.heartbeat = 10
+        choice.blocked_connection_timeout = 10
+    return pika.BlockingConnection(choices)
+
+
+def _ready(channel: BlockingChannel, queue: str) -> int:
+    try:
+        return int(channel.queue_declare(queue, passive=True).method.message_count or 0)
+    except ChannelClosedByBroker as error:
+        if error.reply_code == NO_SUCH_QUEUE:
+            return 0
+        raise
 
 
 def _ask_management(management_url: str, amqp_url: str) -> dict[str, int] | None:
     address = urlsplit(management_url)
     auth = (unquote(address.username or ""), unquote(address.password or ""))
     vhost = quote(unquote(urlsplit(amqp_url.split(";", maxsplit=1)[0]).path[1:]) or "/", safe="")
-    base = f"{address.scheme}://{address.hostname}:{address.port}"
+    base = f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
     try:
         # Without statistics the totals of classic queues are current; with them they lag by seconds.
         totals = {"disable_stats": "true", "enable_queue_totals": "true"}
         # Certificates are megabytes to load at every look, and nobody shows one over plain HTTP.
         verify = address.scheme == "https"
-        answer = httpx.get(f"{base}/api/queues/{vhost}", auth=auth, timeout=10, params=totals, verify=verify)
+        answer = httpx.get(
+            f"{base}/api/queues/{vhost}", auth=auth, timeout=MANAGEMENT_PATIENCE, params=totals, verify=verify
+        )
         answer.raise_for_status()
-    except httpx.HTTPError:
+        return {queue["name"]: int(queue.get("messages", 0)) for queue in answer.json()}
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, LookupError, TypeError):
+        # It is away, refuses us, or something else listens there.
         return None
-    return {queue["name"]: int(queue.get("messages", 0)) for queue in answer.json()}
-
-
-def _ask_amqp(amqp_url: str, queues: list[str]) -> dict[str, int] | None:
-    """Only ready messages can be counted this way, so it answers for empty queues and nothing else."""
-    counts: dict[str, int] = {}
-    try:
-        connection = pika.BlockingConnection(pika.URLParameters(amqp_url))
-        try:
-            for queue in queues:
-                found = connection.channel().queue_declare(queue, passive=True).method
-                counts[queue] = int(found.message_count or 0) if found.consumer_count == 0 else 2**31
-        finally:
-            connection.close()
-    except (AMQPError, OSError):
-        return None
-    return counts

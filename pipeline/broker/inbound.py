@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
-from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from dramatiq import Message
 from dramatiq.errors import DecodeError
 
-from pipeline.broker import frames
+from pipeline.broker import aside, frames
+from pipeline.broker.aside import Aside
+from pipeline.broker.boot_order import BootOrder
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.link import Link, Side
-from pipeline.broker.topology import SWEEPS, QueueType, declare
+from pipeline.broker.topology import SWEEPS, QueueType, arguments, declare
+from pipeline.broker.unstarted import Unstarted
 
 if TYPE_CHECKING:
     from pika.channel import Channel
@@ -26,8 +28,6 @@ log = logging.getLogger("pipeline.broker")
 OnDelivery = Callable[[Delivery], None]
 BODY_LIMIT = 256 * 1024
 LISTEN_AGAIN = 0.2
-# A message is not kept unacknowledged for longer than this, in seconds: RabbitMQ closes the channel after half an hour.
-LONGEST_ASIDE = 600.0
 
 
 class Inbound(Side):
@@ -37,16 +37,21 @@ class Inbound(Side):
     numbers would name other messages.
     """
 
-    def __init__(self, link: Link, parameters: Callable[[], list[Parameters]], queue_type: QueueType) -> None:
+    def __init__(self, link: Link, parameters: Callable[[], list[Parameters]], queue_type: QueueType,
+                 rank: Callable[[str], int] = lambda _: 0) -> None:  # fmt: skip
         super().__init__(link, parameters)
+        self._order = BootOrder(rank, self._hand_out, link.later)
         self._queue_type = queue_type
         self._consumers: dict[str, tuple[int, OnDelivery]] = {}
         self._tags: dict[str, str] = {}
-        self._unstarted: set[Delivery] = set()
+        self._unstarted = Unstarted()
         self._paused = False
         self._closed = False
-        self._aside: dict[str, int] = {}
-        self._lock = Lock()
+        self._aside = Aside()
+
+    def expect(self, queues: Iterable[str]) -> None:
+        """Hand nothing out before all of these are consumed: they come up one by one."""
+        self._link.call(lambda: self._order.expect(queue for queue in queues if queue != SWEEPS))
 
     def consume(self, queue: str, prefetch: int, on_delivery: OnDelivery) -> None:
         """Consume ``queue`` from now on, also after every reconnect."""
@@ -66,16 +71,10 @@ class Inbound(Side):
         """Hand the message out again after a while: nothing can be said about its job now. No thread waits for it."""
         self._link.call(lambda: self._set_aside(delivery, seconds))
 
-    def unstarted(self) -> list[Delivery]:
-        """What this process holds and has not started."""
-        with self._lock:
-            return list(self._unstarted)
-
     def begin(self, delivery: Delivery) -> bool:
         """Mark the message as started. False if it is no longer ours and must be left alone."""
-        with self._lock:
-            self._unstarted.discard(delivery)
-            return delivery.live
+        self._unstarted.discard(delivery)
+        return delivery.live
 
     def begin_here(self, delivery: Delivery) -> None:
         """Hand out a delivery that this process made itself."""
@@ -102,17 +101,23 @@ class Inbound(Side):
         """The queues that should be consumed and are not, unless on purpose."""
         return [] if self._paused else sorted(set(self._consumers) - set(self._tags))
 
+    def unstarted(self) -> dict[str, int]:
+        """How many messages of each queue were in hand and not begun at any one time lately, at most."""
+        set_aside = self._aside.count()
+        held = self._unstarted.report([queue for queue in list(self._consumers) if queue != SWEEPS])
+        return {queue: most + set_aside[queue] for queue, most in held.items()}
+
     def on_ready(self, channel: Channel) -> None:
         channel.add_on_cancel_callback(self._cancelled)
         declare(channel, sorted(self._consumers), self._queue_type)
-        for queue in self._consumers:
+        for queue in self._ranked():
             self._start(channel, queue)
 
     def on_lost(self) -> None:
         self._tags.clear()
-        self._aside.clear()
-        with self._lock:
-            self._unstarted.clear()
+        self._aside.lost()
+        self._order.expect(queue for queue in self._consumers if queue != SWEEPS)
+        self._unstarted.lost()
 
     def _add(self, queue: str, prefetch: int, on_delivery: OnDelivery) -> None:
         self._consumers[queue] = (prefetch, on_delivery)
@@ -124,7 +129,7 @@ class Inbound(Side):
         if queue in self._tags or (self._paused and queue != SWEEPS):
             return
         prefetch, _ = self._consumers[queue]
-        self._aside[queue] = 0
+        self._aside.consumer_started(queue)
         channel.basic_qos(prefetch_count=prefetch)
 
         def deliver(tag: int, body: bytes, headers: dict[str, Any] | None = None) -> None:
@@ -136,6 +141,10 @@ class Inbound(Side):
         name = self._tags[queue] = channel.basic_consume(queue, from_pika)
         if self._connection is not None:
             self._connection.consumers[name.encode()] = deliver
+        if self._order.started(queue):
+            # A question that the queue answers after it has delivered what this consumer may have.
+            channel.queue_declare(queue, durable=True, arguments=arguments(queue, self._queue_type),
+                                  callback=lambda _: self._order.heard(queue))  # fmt: skip
 
     def _stop(self, queue: str) -> str:
         name = self._tags.pop(queue)
@@ -157,16 +166,21 @@ class Inbound(Side):
             return
         delivery = Delivery(message, channel, tag, queue, headers)
         if queue != SWEEPS:
-            with self._lock:
-                self._unstarted.add(delivery)
+            self._unstarted.add(delivery)
+            if self._order.holds(delivery):
+                return
+        self._hand_out(delivery)
+
+    def _hand_out(self, delivery: Delivery) -> None:
         try:
-            self._consumers[queue][1](delivery)
+            self._consumers[delivery.queue][1](delivery)
         except Exception:
             # Raised on, it would end the connection, and the message would come back and end it again, for ever.
-            log.exception("queue %s: a message that could not be handed over was sent to the dead letters", queue)
-            with self._lock:
-                self._unstarted.discard(delivery)
-            channel.basic_nack(tag, requeue=False)
+            log.exception(
+                "queue %s: a message that could not be handed over was sent to the dead letters", delivery.queue
+            )
+            self._unstarted.discard(delivery)
+            delivery.channel.basic_nack(delivery.tag, requeue=False)
 
     def _decode(self, queue: str, body: bytes) -> Message[Any] | None:
         if len(body) > BODY_LIMIT:
@@ -209,40 +223,40 @@ class Inbound(Side):
     def _set_aside(self, delivery: Delivery, seconds: float) -> None:
         if not delivery.live or delivery.channel is not self.channel:
             return
-        if monotonic() - delivery.arrived > LONGEST_ASIDE:
+        if monotonic() - delivery.arrived > aside.LONGEST:
             self._requeue([delivery])
             return
         self._link.later(seconds, partial(self._hand_out_again, delivery))
-        self._aside[delivery.queue] = self._aside.get(delivery.queue, 0) + 1
         prefetch, _ = self._consumers[delivery.queue]
-        if delivery.queue in self._tags and self._aside[delivery.queue] * 2 >= prefetch:
-            # They must not use up the prefetch of their queue. RabbitMQ counts by consumer: a new one starts from zero.
+        if self._aside.add(delivery, prefetch) and delivery.queue in self._tags:
             delivery.channel.basic_cancel(self._stop(delivery.queue))
             self._start(delivery.channel, delivery.queue)
 
     def _hand_out_again(self, delivery: Delivery) -> None:
+        self._aside.remove(delivery)
         if delivery.live and delivery.channel is self.channel:
             self.begin_here(delivery)
 
     def _pause(self) -> None:
         self._paused = True
+        self._order.release()
         if self.channel is None or not self.channel.is_open:
             return
         for queue in [queue for queue in self._tags if queue != SWEEPS]:
             self.channel.basic_cancel(self._stop(queue))
-        with self._lock:
-            returned, self._unstarted = self._unstarted, set()
-            for delivery in returned:
-                delivery.returned = True
-        self._requeue(returned)
+        self._requeue(self._unstarted.take())
 
     def _resume(self) -> None:
         if not self._paused:
             return
         self._paused = False
         if self.channel is not None and self.channel.is_open:
-            for queue in self._consumers:
+            for queue in self._ranked():
                 self._start(self.channel, queue)
+
+    def _ranked(self) -> list[str]:
+        """Earliest phase first: a thread that has just become free takes what arrives first."""
+        return sorted(self._consumers, key=self._order.rank)
 
 
 def _wrong(message: Message[Any]) -> str | None:

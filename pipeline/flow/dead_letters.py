@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-import pika
 from pika.exceptions import AMQPError
 
+from pipeline.broker import counts
 from pipeline.broker.topology import dead_letter_queue
 from pipeline.flow.sweeps import Connection
 from pipeline.observe import logs
@@ -22,8 +22,7 @@ OURS = "rejected"
 def read_back(connection: Connection, amqp_url: str, queue: str) -> int:
     """Fail the jobs whose messages RabbitMQ gave up, with the reason. The letters stay where they are."""
     try:
-        # pika tries a cluster's nodes one after another.
-        broker = pika.BlockingConnection([pika.URLParameters(url) for url in amqp_url.split(";")])
+        broker = counts.connect(amqp_url)
     except (AMQPError, OSError):
         return 0
     failed = 0

@@ -43,6 +43,7 @@ class Maintenance:
         self._worker_no = worker_no
         self._outbound = outbound
         self._letters: list[Outgoing] = []
+        self._statistics = sweeps.Report(config.health_seconds)
         self._waiter = Waiter()
         self._stopping = False
         self._lock: LeaderLock | None = None
@@ -96,7 +97,7 @@ class Maintenance:
     def _report(self, connection: Connection) -> None:
         TempFolders(self._config.temp_folder, database_id(connection)).sweep()
         connection.execute("SELECT pipeline_roll_up()")
-        sweeps.report(connection, self._config.health_seconds)
+        self._statistics.say(connection)
 
     def _reclaim(self, connection: Connection, reclaimer: Reclaimer) -> None:
         """A poison pill without a message at hand still gets its dead letter, to be found and revived there."""

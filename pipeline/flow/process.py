@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -114,10 +113,9 @@ class WorkerProcess:
 
     def _report(self) -> tuple[Any, ...]:
         """What a heartbeat tells about this process."""
-        unstarted = Counter(delivery.queue for delivery in self.inbound.unstarted())
         return (
             self.outbound.oldest_unconfirmed(), orjson.dumps(snapshot()).decode(), self.inbound.deaf(),
-            orjson.dumps(unstarted).decode(), self.stuck.now if self.stuck else 0,
+            orjson.dumps(self.inbound.unstarted()).decode(), self.stuck.now if self.stuck else 0,
         )  # fmt: skip
 
     def _abandon(self, claim: Claim) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import psycopg
 
 from db.engine import connect
-from pipeline.flow.ledger import Ledger
+from pipeline.flow.reconcile import Reconciler
 from pipeline.observe import logs
 from pipeline.settings import Settings
 
@@ -23,7 +23,7 @@ class Reconciling:
     def __init__(self, config: Settings, leads: Callable[[], bool]) -> None:
         self._config = config
         self._leads = leads
-        self._ledger = Ledger(config)
+        self._reconciler = Reconciler(config)
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="pipeline-reconcile", daemon=True)
@@ -53,7 +53,7 @@ class Reconciling:
         """True if a queue looks short: it is judged at the second look."""
         try:
             with connect(self._config.dsn, "reconcile") as connection:
-                return self._ledger.check(connection)
+                return self._reconciler.check(connection)
         except psycopg.Error as error:
             log.warning("reconciliation lost PostgreSQL; trying again", error=str(error).strip())
         except Exception:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 import dramatiq
@@ -14,8 +14,8 @@ from pipeline import settings
 from pipeline.broker.topology import SWEEPS
 from pipeline.flow import sweeps
 from pipeline.flow.install import broker
-from pipeline.flow.ledger import Ledger
 from pipeline.flow.reclaim import Reclaimer
+from pipeline.flow.reconcile import Reconciler
 from pipeline.observe import logs
 
 log = logs.get("pipeline.schedule")
@@ -69,11 +69,13 @@ def _look_twice(connection: sweeps.Connection) -> int:
 @_periodic("*/15 * * * *", 3)
 def lost_messages(connection: sweeps.Connection) -> bool:
     """Every quarter of an hour: what RabbitMQ no longer has is sent again."""
-    ledger = Ledger(settings.get())
-    if ledger.check(connection):
-        sleep(2)
-        ledger.check(connection)
-    return True
+    config = settings.get()
+    reconciler = Reconciler(config)
+    # Two looks, each of which hears every worker's next heartbeat; whoever leads the relay looks all the time.
+    deadline = monotonic() + 4 * config.heartbeat_seconds + 4
+    while (wants_more := reconciler.check(connection)) and monotonic() < deadline:
+        sleep(1)
+    return not wants_more
 
 
 @_periodic("17 * * * *", 4)

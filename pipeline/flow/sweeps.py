@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import psycopg
 from psycopg.rows import TupleRow
 
@@ -19,13 +21,15 @@ DEPTHS = """
            (SELECT count(*) FROM (SELECT 1 FROM outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NULL
                                   AND o.due_at IS NULL LIMIT 10000) w) AS waiting
     FROM phases ph ORDER BY ph.id"""
-# What ended since the last report: by the index of ends, and no more than ten thousand attempts.
+# What ended since the last report: by the index of ends, and no more than ten thousand attempts. The last second is
+# left for the next one: what ended then may not have committed yet.
+UNTIL = "SELECT now() - interval '1 second', now() - interval '1 second' - make_interval(secs => %s)"
 ENDED = """
     SELECT j.workflow || '.' || a.phase, count(*) FILTER (WHERE a.outcome = 'succeeded'),
            count(*) FILTER (WHERE a.outcome IN ('failed', 'exhausted', 'poisoned', 'undeliverable')),
            count(*) FILTER (WHERE a.outcome = 'retried'), count(*) FILTER (WHERE a.outcome IN ('crashed', 'stale')),
            avg(extract(epoch FROM a.finished_at - a.started_at)) FILTER (WHERE a.outcome = 'succeeded')
-    FROM (SELECT * FROM attempts WHERE finished_at > now() - make_interval(secs => %s)
+    FROM (SELECT * FROM attempts WHERE finished_at > %s AND finished_at <= %s
           ORDER BY finished_at DESC LIMIT 10000) a JOIN jobs j ON j.id = a.job_id GROUP BY 1 ORDER BY 1"""
 PRUNE = "SELECT pipeline_prune(make_interval(secs => %s), %s, make_interval(secs => %s))"
 POOLS = "SELECT phase, state, count(*) FROM processors WHERE state <> 'idle' GROUP BY phase, state"
@@ -43,20 +47,34 @@ def prune(connection: Connection, keep_days: float, keep_failed_days: float | No
             return total
 
 
-def report(connection: Connection, seconds: float) -> bool:
-    """Queue statistics, pool states and what ended in the last seconds, in the log.
+class Report:
+    """Queue statistics, pool states and what ended since the last time, in the log.
 
-    False if nothing waits anywhere: an idle system asks no further.
+    A report that looked back for as long as it is meant to wait would miss what ended while it was late.
     """
-    for queue, succeeded, failed, retried, crashed, mean in connection.execute(ENDED, (seconds,)).fetchall():
-        log.info("phase", queue=queue, succeeded=succeeded, failed=failed, retried=retried, crashed=crashed,
-                 success_rate=round(succeeded / max(succeeded + failed, 1), 3),
-                 mean_seconds=None if mean is None else round(float(mean), 3))  # fmt: skip
-    busy = [row for row in connection.execute(DEPTHS).fetchall() if row[1] or row[2]]
-    if not busy:
-        return False
-    for queue, queued, waiting in busy:
-        log.info("queue", queue=queue, queued=queued, waiting=waiting)
-    for phase, state, n in connection.execute(POOLS).fetchall():
-        log.info("pool", phase=phase, state=state, processors=n)
-    return True
+
+    def __init__(self, every: float) -> None:
+        self._every = every
+        self._since: datetime | None = None
+
+    def say(self, connection: Connection) -> bool:
+        """False if nothing waits anywhere: an idle system asks no further."""
+        self._say_ended(connection)
+        busy = [row for row in connection.execute(DEPTHS).fetchall() if row[1] or row[2]]
+        if not busy:
+            return False
+        for queue, queued, waiting in busy:
+            log.info("queue", queue=queue, queued=queued, waiting=waiting)
+        for phase, state, n in connection.execute(POOLS).fetchall():
+            log.info("pool", phase=phase, state=state, processors=n)
+        return True
+
+    def _say_ended(self, connection: Connection) -> None:
+        row = connection.execute(UNTIL, (self._every,)).fetchone()
+        assert row is not None
+        until, first = row
+        since, self._since = self._since or first, until
+        for queue, succeeded, failed, retried, crashed, mean in connection.execute(ENDED, (since, until)).fetchall():
+            log.info("phase", queue=queue, succeeded=succeeded, failed=failed, retried=retried, crashed=crashed,
+                     success_rate=round(succeeded / max(succeeded + failed, 1), 3),
+                     mean_seconds=None if mean is None else round(float(mean), 3))  # fmt: skip

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from time import sleep
-from typing import Any
 
 from db.engine import connect
-from pipeline.broker.counts import message_counts
+from pipeline.broker.counts import all_messages
 from pipeline.flow import sweeps
+from pipeline.flow.passive import PassiveLooks
 from pipeline.flow.reclaim import Reclaimer
 from pipeline.observe import logs
 from pipeline.rules.errors import BadInput
@@ -24,7 +25,7 @@ BOOKS = "SELECT queue, queued, newest, running FROM pipeline_out(0) WHERE queued
 RESEND = """
     SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'verified')
     FROM outbox o JOIN jobs j ON j.id = o.job_id JOIN phases ph ON ph.id = o.phase_id
-    WHERE ph.queue = %s AND o.sent_at <= %s"""
+    WHERE ph.queue = %s AND o.sent_at <= %s AND pipeline_is_confirmed(o)"""
 DEAD = """SELECT j.id, j.locked_by FROM running_jobs j JOIN workers w ON w.id = j.locked_by
     WHERE NOT pipeline_alive(w.id) ORDER BY j.id"""
 
@@ -73,10 +74,10 @@ def _messages(
     connection: sweeps.Connection, config: Settings, repair: bool, pause: Callable[[float], None]
 ) -> list[Finding]:
     """Queues with fewer messages than jobs wait on. All are sent again: none stays lost, and a copy is void."""
-    first = _short(connection, config)
+    first = _short(connection, config, pause)
     if first:
         pause(BETWEEN_LOOKS)
-    second = _short(connection, config) if first else {}
+    second = _short(connection, config, pause) if first else {}
     found = []
     for queue in sorted(first.keys() & second.keys()):
         sent, has, _ = second[queue]
@@ -86,15 +87,30 @@ def _messages(
     return found
 
 
-def _short(connection: sweeps.Connection, config: Settings) -> dict[str, tuple[int, int, Any]]:
-    rows = connection.execute(BOOKS).fetchall()
-    management = config.rabbitmq_management_url
-    url = management.get_secret_value() if management else None
-    counts = message_counts(url, config.rabbitmq_url.get_secret_value(), [row[0] for row in rows]) if rows else {}
+Shorts = dict[str, tuple[int, int, datetime]]
+
+
+def _short(connection: sweeps.Connection, config: Settings, pause: Callable[[float], None]) -> Shorts:
+    """How many were sent, how many RabbitMQ has, and until when."""
+    management, amqp = config.rabbitmq_management_url, config.rabbitmq_url.get_secret_value()
+    if not connection.execute(BOOKS).fetchall():
+        return {}
+    counts = all_messages(management.get_secret_value(), amqp) if management else None
     if counts is None:
-        raise BadInput('RabbitMQ could not be asked what it has: run "pipeline doctor" for the reason')
+        return _passively_short(connection, config, pause)
     return {
         queue: (sent, counts.get(queue, 0), newest)
-        for queue, sent, newest, running in rows
+        for queue, sent, newest, running in connection.execute(BOOKS).fetchall()
         if counts.get(queue, 0) < sent + running
     }
+
+
+def _passively_short(connection: sweeps.Connection, config: Settings, pause: Callable[[float], None]) -> Shorts:
+    """Without the management API the workers say what they hold, with their next heartbeat."""
+    looks = PassiveLooks(config)
+    asked = looks.ask(connection)
+    if asked is None:
+        raise BadInput('RabbitMQ could not be asked what it has: run "pipeline doctor" for the reason')
+    while (verdict := looks.judge(connection, asked)) is None:
+        pause(0.5)
+    return {queue: (short.sent, short.found, verdict.before) for queue, short in verdict.short.items()}

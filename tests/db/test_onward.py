@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.flow.hand_over import RECALL
-from pipeline.flow.ledger import EXPECTED
+from pipeline.flow.reconcile import EXPECTED
 from tests.db import steps
 from tests.db.steps import Db, Hold
 
@@ -147,7 +147,7 @@ def test_an_attempt_whose_beginning_nobody_heard_of_is_given_up_at_no_cost(datab
 
 
 def test_the_books_count_its_message_where_it_is(database: Db) -> None:
-    """The ledger compares RabbitMQ's queues with the jobs whose messages they hold."""
+    """Reconciliation compares RabbitMQ's queues with the jobs whose messages they hold."""
     gone_on(database)
     steps.held(database, "triple")
     for queue in ("triple.first", "triple.second"):

@@ -64,7 +64,7 @@ class Door:
         self.answers.clear()
         method, properties = SimpleNamespace(delivery_tag=1), SimpleNamespace(headers={})
         self.inbound._deliver(QUEUE, self.channel, method, properties, body)  # type: ignore[arg-type]
-        self.inbound._unstarted.clear()
+        self.inbound._unstarted.take()
         try:
             message = self.work.get_nowait().message
         except Empty:

@@ -1,0 +1,75 @@
+"""What a process has fetched and not begun."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from threading import Lock
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipeline.broker.delivery import Delivery
+
+# RabbitMQ gives a connection up after two missed heartbeats of ten seconds; until then it keeps what it had sent there.
+NOTICED = 30.0
+REPORTS = 3
+
+
+class Unstarted:
+    """Messages in hand, and the most there were of each queue at any one time during the last three reports.
+
+    Whoever compares RabbitMQ's ready messages with the jobs that wait asks what was in hand at a moment in the past,
+    and messages come, are begun and are given back all the time: only the most there were is an answer that holds.
+    """
+
+    def __init__(self) -> None:
+        self._held: set[Delivery] = set()
+        self._now: Counter[str] = Counter()
+        self._most: deque[Counter[str]] = deque([Counter()], maxlen=REPORTS)
+        self._doubtful: list[tuple[float, Counter[str]]] = []
+        self._lock = Lock()
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, delivery: Delivery) -> None:
+        with self._lock:
+            self._held.add(delivery)
+            self._now[delivery.queue] += 1
+            most = self._most[-1]
+            most[delivery.queue] = max(most[delivery.queue], self._now[delivery.queue])
+
+    def discard(self, delivery: Delivery) -> None:
+        """Somebody begins with it, or it cannot be handed over."""
+        with self._lock:
+            if delivery in self._held:
+                self._held.remove(delivery)
+                self._now[delivery.queue] -= 1
+
+    def take(self) -> set[Delivery]:
+        """All of them, to be given back: each is marked, so that nobody begins with it any more."""
+        with self._lock:
+            taken, self._held = self._held, set()
+            self._now.clear()
+            for delivery in taken:
+                delivery.returned = True
+            return taken
+
+    def lost(self) -> None:
+        """The connection broke: RabbitMQ may not know yet, and hold them for us."""
+        with self._lock:
+            self._doubtful.append((monotonic() + NOTICED, self._now))
+            self._held, self._now = set(), Counter()
+
+    def report(self, queues: Iterable[str]) -> dict[str, int]:
+        """For each of these queues, nought too: who says nothing about a queue may hold anything of it."""
+        with self._lock:
+            self._doubtful = [(until, counts) for until, counts in self._doubtful if monotonic() < until]
+            doubtful = sum((counts for _, counts in self._doubtful), Counter())
+            most = {queue: max(counts[queue] for counts in self._most) + doubtful[queue] for queue in queues}
+            self._most.append(+self._now)
+            return most

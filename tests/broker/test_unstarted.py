@@ -1,0 +1,69 @@
+"""What a process says it holds: the most there was at any one time lately."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipeline.broker import unstarted
+from pipeline.broker.unstarted import Unstarted
+
+
+def fetched(hand: Unstarted, queue: str, times: int = 1) -> list[Any]:
+    deliveries: list[Any] = [SimpleNamespaceWithHash(queue=queue, returned=False) for _ in range(times)]
+    for delivery in deliveries:
+        hand.add(delivery)
+    return deliveries
+
+
+class SimpleNamespaceWithHash(SimpleNamespace):
+    """Deliveries are told apart by identity."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def test_every_queue_is_reported_nought_too() -> None:
+    """Silence about a queue means an older version, which may hold anything."""
+    hand = Unstarted()
+    fetched(hand, "a", 2)
+    assert hand.report(["a", "b"]) == {"a": 2, "b": 0}
+
+
+def test_what_was_begun_or_given_back_since_the_last_report_still_counts() -> None:
+    """Whoever asked RabbitMQ meanwhile did not see it there."""
+    hand = Unstarted()
+    one, *_ = fetched(hand, "a", 3)
+    hand.discard(one)
+    assert [delivery.returned for delivery in hand.take()] == [True, True]
+    assert not hand
+    assert [hand.report(["a"])["a"] for _ in range(4)] == [3, 3, 3, 0]
+
+
+def test_a_message_that_is_discarded_twice_counts_once() -> None:
+    """It is begun, and then cannot be handed over."""
+    hand = Unstarted()
+    one, _ = fetched(hand, "a", 2)
+    hand.discard(one)
+    hand.discard(one)
+    for _ in range(3):
+        hand.report(["a"])
+    assert hand.report(["a"]) == {"a": 1}
+
+
+def test_after_a_broken_connection_they_count_until_rabbitmq_has_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps them for the old connection and delivers them to nobody."""
+    now = 100.0
+    monkeypatch.setattr(unstarted, "monotonic", lambda: now)
+    hand = Unstarted()
+    fetched(hand, "a", 2)
+    hand.lost()
+    for _ in range(4):
+        reported = hand.report(["a"])["a"]
+    assert reported == 2
+    now += unstarted.NOTICED
+    assert hand.report(["a"]) == {"a": 0}

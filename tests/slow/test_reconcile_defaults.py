@@ -1,0 +1,42 @@
+"""G1 with default settings and no management API: minutes, not hours, and nothing is sent twice without need."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pipeline import submit_many
+from tests.place import Place
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+QUEUE = "single.act"
+
+
+@pytest.mark.parametrize("lose", ["queue_purge", "queue_delete"])
+def test_what_a_queue_lost_is_done_within_five_minutes(default: Place, lose: str) -> None:
+    """Two of twelve jobs run when the other messages vanish."""
+    default.worker(threads=2)
+    jobs = submit_many(None, "single", [{"do": "sleep", "seconds": 5}] * 12)
+    default.until(lambda: default.statuses().get("act/running") == 2, what="two to run")
+    default.until(lambda: default.depth(QUEUE) >= 12, what="all messages")
+    # A process whose threads are all busy gives back what it has not begun; only then can RabbitMQ lose it.
+    default.until(lambda: default.channel().queue_declare(QUEUE, passive=True).method.message_count == 10, what="ten")
+    started = time.monotonic()
+    getattr(default.channel(), lose)(QUEUE)
+    rows = default.finished(*jobs, timeout=300)
+    print(f"{lose}: all done {time.monotonic() - started:.0f} s after the loss")
+    assert {row["status"] for row in rows} == {"succeeded"}
+    assert len(default.executions()) == len(jobs)
+
+
+def test_a_flowing_load_is_sent_once(default: Place) -> None:
+    """Short jobs on four threads for two minutes: every look meets messages on their way."""
+    default.worker(threads=4)
+    ends, done = time.monotonic() + 120, 0
+    while time.monotonic() < ends:
+        jobs = submit_many(None, "triple", [{"seconds": 0.01}] * 400)
+        default.finished(*jobs, timeout=120)
+        done += len(jobs)
+    print(f"{done} jobs of three phases")
+    assert "sent again" not in default.logs()
