@@ -34,11 +34,13 @@ def two_versions(scene: Scene) -> Hits:
     with guest(scene, _modules(scene, "chaos.chain_old"), name="chaos-old"):
         done.jobs += _submit(scene, 5)
         _migrate(scene)
-        with guest(scene, _modules(scene, "chaos.chain_new"), name="chaos-new"):
-            with guest(scene, _modules(scene, "chaos.chain_old"), name="chaos-older"):
-                jobs = _submit(scene, 15)
-                done.jobs += jobs
-                _expect_ends(scene, done, done.jobs)
+        with (
+            guest(scene, _modules(scene, "chaos.chain_new"), name="chaos-new"),
+            guest(scene, _modules(scene, "chaos.chain_old"), name="chaos-older"),
+        ):
+            jobs = _submit(scene, 15)
+            done.jobs += jobs
+            _expect_ends(scene, done, done.jobs)
     if missing := scene.observer.one(WITHOUT, jobs, list(PHASES)):
         done.complaints.append(f"{missing} phases of the new chain were skipped")
     return done
