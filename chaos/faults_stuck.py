@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 from chaos.crew import Worker, lives, send
@@ -62,8 +63,8 @@ def at_a_deploy(scene: Scene) -> Hits:
     holders = {row["locked_by"] for row in scene.observer.rows(HOLDERS, jobs)}
     victims = [worker for worker in scene.stage.crew.living(scene.observer) if worker.id in holders]
     done = Hits(len(victims), "workers", jobs=jobs)
-    for worker in victims:
-        _stop_as_a_container(worker)
+    with ThreadPoolExecutor(len(victims) or 1) as threads:
+        list(threads.map(_stop_as_a_container, victims))
     scene.stage.crew.at_least(scene.observer, scene.stage.crew.size)
     _expect_end(scene, done, jobs, ENDS_WITHIN)
     return done
