@@ -34,10 +34,10 @@ def hold_rows(scene: Scene) -> Hits:
     commits, during, more = scene.chance.random() < 0.5, 0.0, list[UUID]()
     # A restart meanwhile, in a pair, takes everything back.
     with suppress(psycopg.OperationalError), _application(scene) as db:
-        added = _hold(db, cancelled, locked, batch)
+        ended, added = _hold(db, cancelled, locked, batch)
         during = _wait(scene, done, [*cancelled, *locked, *children])
         db.commit() if commits else db.rollback()
-        more, done.cancelled = (added, cancelled) if commits else ([], [])
+        more, done.cancelled = (added, ended) if commits else ([], [])
     done.jobs = cancelled + locked + children + more
     done.unit = f"{'commit' if commits else 'rollback'} ({before:.1f} phases a second before, {during:.1f} meanwhile)"
     _check_batch(scene, batch, len(children) + len(more), done)
@@ -71,12 +71,17 @@ def _batch(scene: Scene) -> tuple[UUID, list[UUID]]:
     return batch, submit_own(scene, scene.stage.subject.workflow, [body] * 6, batch=batch)
 
 
-def _hold(db: Sql, cancelled: list[UUID], locked: list[UUID], batch: UUID) -> list[UUID]:
-    for job in cancelled:
-        db.execute("SELECT pipeline_cancel(%s)", (job,))
+def _hold(db: Sql, cancelled: list[UUID], locked: list[UUID], batch: UUID) -> tuple[list[UUID], list[UUID]]:
+    """Those that it cancelled, and those that it added: both count only if it commits."""
+    ended = [job for job in cancelled if _first(db.execute("SELECT pipeline_cancel(%s)", (job,)))]
     more = db.execute("SELECT pipeline_submit('chaos', %s::jsonb, p_batch => %s)", (BODY, batch)).fetchall()
     db.execute("SELECT 1 FROM jobs WHERE id = ANY (%s) ORDER BY id FOR UPDATE", (locked,))
-    return [row[0] for row in more]
+    return ended, [row[0] for row in more]
+
+
+def _first(cursor: psycopg.Cursor[Any]) -> Any:
+    row = cursor.fetchone()
+    return row[0] if row else None
 
 
 def _wait(scene: Scene, done: Hits, held: list[UUID]) -> float:

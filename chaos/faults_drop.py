@@ -53,7 +53,7 @@ def drop(scene: Scene) -> Hits:
     done = Hits(unit="connections")
     with ExitStack() as stack:
         stack.enter_context(guest(scene, _addresses(scene, namespace, stack), before=namespace.command))
-        done.jobs = long_jobs(scene, 10, 5) + long_jobs(scene, 10, 8)
+        done.jobs = long_jobs(scene, 8, 8)
         until(lambda: scene.observer.one(HELD, f"{NAME}-%"), 30, "the guest to have a job")
         since, done.hits = now(), _connections(namespace)
         with namespace.postgres_silent():

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from uuid import UUID
 
 from chaos.crew import Worker
 from chaos.fault import Hits, Scene, fault, now
@@ -23,11 +24,11 @@ PIDS = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))
 @fault("worker out of file descriptors", explains=["parked", "retried"], proxied=True)
 def no_files(scene: Scene) -> Hits:
     """Its connections are lost meanwhile, and cannot be made again until it has descriptors."""
-    victim = _unlucky(scene)
+    victim, jobs = _unlucky(scene), long_jobs(scene, 6, 5)
     soft, hard = resource.prlimit(victim.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(victim.pid, resource.RLIMIT_NOFILE, (3, hard))
     try:
-        done = _starve(scene, victim)
+        done = _starve(scene, victim, jobs)
     finally:
         with suppress(ProcessLookupError):
             resource.prlimit(victim.pid, resource.RLIMIT_NOFILE, (soft, hard))
@@ -42,9 +43,9 @@ def no_pids() -> str | None:
 @fault("worker out of threads", explains=["parked", "retried"], proxied=True, impossible=no_pids)
 def no_threads(scene: Scene) -> Hits:
     """Nothing new can be started in it, and its connections are lost."""
-    victim = _unlucky(scene)
+    victim, jobs = _unlucky(scene), long_jobs(scene, 6, 5)
     with _counted(victim):
-        done = _starve(scene, victim)
+        done = _starve(scene, victim, jobs)
     return _expect_return(scene, done)
 
 
@@ -54,9 +55,9 @@ def _unlucky(scene: Scene) -> Worker:
     return next(worker for worker in workers if worker.number == scene.stage.routes.unlucky)
 
 
-def _starve(scene: Scene, victim: Worker) -> Hits:
-    """Cut its connections once; it must consume again when there is enough of everything."""
-    done, routes, since = Hits(1, "worker", jobs=long_jobs(scene, 6, 5)), scene.stage.routes, now()
+def _starve(scene: Scene, victim: Worker, jobs: list[UUID]) -> Hits:
+    """Cut its connections once, so that it needs new ones while it cannot have them."""
+    done, routes, since = Hits(1, "worker", jobs=jobs), scene.stage.routes, now()
     for server in (POSTGRES, RABBITMQ):
         with routes.proxy(server, victim.number).behaving("cut"):
             pass

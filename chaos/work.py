@@ -18,7 +18,7 @@ from pipeline import submit_many
 PATIENCE = 120.0
 Answer = TypeVar("Answer")
 PHASES = ("first", "second", "third")
-RUNNING = "SELECT count(*) FROM jobs WHERE id = ANY (%s) AND status = 'running'"
+BEGUN = "SELECT count(*) FROM jobs WHERE id = ANY (%s) AND fence >= %s"
 UNFINISHED = "SELECT count(*) FROM jobs WHERE id = ANY (%s) AND completed_at IS NULL"
 # The stream's own jobs take three seconds at most when nothing hinders them.
 LATE = """SELECT count(*) FROM jobs WHERE workflow = %s AND id <> ALL (%s) AND completed_at IS NULL
@@ -47,7 +47,7 @@ def submit_own(scene: Scene, workflow: str, bodies: Sequence[dict[str, Any]], ba
 
 
 def long_jobs(scene: Scene, n: int, seconds: float) -> list[UUID]:
-    """Jobs whose second phase takes so long, and is running when this returns: there must be something to take.
+    """Jobs whose second phase takes so long, and has begun when this returns: there must be something to take.
 
     None if the workflow is somebody else's, whose phases cannot be told to take their time.
     """
@@ -55,18 +55,18 @@ def long_jobs(scene: Scene, n: int, seconds: float) -> list[UUID]:
         return []
     body = {"seconds": {"first": 0.1, "second": seconds, "third": 0.1}}
     jobs = submit_own(scene, scene.stage.subject.workflow, [{"n": number, **body} for number in range(n)])
-    until(lambda: scene.observer.one(RUNNING, jobs) >= n, 60, "the long phases to run")
+    until(lambda: scene.observer.one(BEGUN, jobs, 2) >= n, 60, "the long phases to begin")
     return jobs
 
 
 def stuck_jobs(scene: Scene, workflow: str, seconds: float, each: int = 2) -> list[UUID]:
-    """Jobs that block in every way there is; they are running when this returns."""
+    """Jobs that block in every way there is; they have begun when this returns."""
     bodies = [
         {"n": n, "how": how, "stuck": seconds, "seconds": {"stuck": 0.1}}
         for n, how in enumerate(["sleep", "socket", "C"] * each)
     ]
     jobs = submit_own(scene, workflow, bodies)
-    until(lambda: scene.observer.one(RUNNING, jobs) >= len(jobs), 60, "the stuck phases to run")
+    until(lambda: scene.observer.one(BEGUN, jobs, 1) >= len(jobs), 60, "the stuck phases to begin")
     return jobs
 
 
