@@ -121,7 +121,9 @@ class Stage:
         return [f"{self.subject.workflow}.{phase}" for phase in self.phases()]
 
     def all_queues(self) -> list[str]:
-        """Those of the workflow and of the faults' own, which are named after it."""
+        """Those of the workflow, and of the faults' own workflows, which are named after ours."""
+        if not self.subject.has_ledger:
+            return self.queues()
         rows = self.observer.rows("SELECT queue FROM phases WHERE workflow = %s OR workflow LIKE %s ORDER BY id",
                                   self.subject.workflow, f"{self.subject.workflow}-%")  # fmt: skip
         return [row["queue"] for row in rows]
