@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,9 +15,9 @@ from pipeline.front.supervise import Program, Supervisor
 
 THREADS = 8
 COMMAND = [sys.executable, "-m", "dramatiq", "pipeline.actors", "--processes", "1", "--threads", str(THREADS)]
-# One that has beaten once has its consumers, too.
+# One that has just begun has not declared all its queues.
 LIVING = """SELECT id, no, pid FROM workers
-    WHERE stopped_at IS NULL AND threads > 0 AND heartbeat_at > started_at + interval '0.5 second' ORDER BY no"""
+    WHERE stopped_at IS NULL AND threads > 0 AND started_at < now() - interval '1 second' ORDER BY no"""
 LEADER = """SELECT w.id FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
     JOIN workers w ON a.application_name = 'pipeline relay ' || w.no
     WHERE a.datname = current_database() AND l.locktype = 'relation' AND l.relation = 'relay_seat'::regclass
@@ -32,6 +33,12 @@ class Worker:
     pid: int
 
     @property
+    def number(self) -> int:
+        """Its place in the crew, by the name that its id begins with; 0 for a guest."""
+        found = re.match(r"chaos-(\d+)-", self.id)
+        return int(found[1]) if found else 0
+
+    @property
     def master(self) -> int:
         """Dramatiq's own process above it."""
         return int(_stat(self.pid)[1])
@@ -40,7 +47,8 @@ class Worker:
 class Crew:
     """``stop`` leaves no process behind."""
 
-    def __init__(self, environments: Sequence[Mapping[str, str]], folder: Path) -> None:
+    def __init__(self, environments: Sequence[Mapping[str, str]], folder: Path, consumers: Callable[[], int]) -> None:
+        self._consumers = consumers
         self.size = len(environments)
         self.logs = [folder / f"worker-{n}.log" for n in range(1, self.size + 1)]
         # Of a worker that a fault starts beside them.
@@ -62,11 +70,14 @@ class Crew:
         return [Worker(**row) for row in observer.rows(LIVING) if lives(row["pid"])]
 
     def at_least(self, observer: Observer, n: int, seconds: float = 90) -> list[Worker]:
-        """Wait until so many work."""
-        found: list[Worker] = until(
-            lambda: w if len(w := self.living(observer)) >= n else None, seconds, f"{n} workers to work"
-        )
-        return found
+        """Wait until so many work and consume."""
+
+        def enough() -> list[Worker] | None:
+            found = self.living(observer)
+            return found if len(found) >= n and self._consumers() >= n else None
+
+        working: list[Worker] = until(enough, seconds, f"{n} workers to work", pause=0.1)
+        return working
 
     def leader(self, observer: Observer) -> str | None:
         """The worker whose relay sends."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from uuid import UUID
 
 import httpx
 
+from chaos import times
 from chaos.observer import Deadline, until
-from chaos.reconcile import Attempt, Effect, Evidence, JobRow
+from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow
 from chaos.stage import Stage
 from pipeline.broker.topology import dead_letter_queue
 
-JOBS = "SELECT id, status, fence FROM jobs WHERE id = ANY (%s)"
+JOBS = """SELECT j.id, j.status, j.fence, (SELECT array_agg(p.phase ORDER BY p.position) FROM phases p
+        WHERE p.workflow = j.workflow AND p.position > 0) AS phases FROM jobs j WHERE j.id = ANY (%s)"""
 ATTEMPTS = """SELECT job_id AS job, fence, phase, outcome, pipeline_worker_name(worker, worker_no) AS worker,
         started_at AS started, finished_at AS finished, error
     FROM attempts WHERE job_id = ANY (%s) ORDER BY job_id, fence"""
@@ -31,7 +34,7 @@ def wait_for_the_end(stage: Stage, jobs: Sequence[UUID], seconds: float) -> bool
         return False
 
 
-def gather(stage: Stage, jobs: Sequence[UUID]) -> Evidence:
+def gather(stage: Stage, jobs: Sequence[UUID], cancelled: Sequence[UUID], absences: Sequence[Absence]) -> Evidence:
     """The state of these jobs now; messages that are still on their way to being refused are given a while."""
     ids = list(jobs)
     look = stage.observer
@@ -40,7 +43,8 @@ def gather(stage: Stage, jobs: Sequence[UUID]) -> Evidence:
         submitted=ids, phases=stage.phases(), effects=effects,
         jobs=[JobRow(**row) for row in look.rows(JOBS, ids)],
         attempts=[Attempt(**row) for row in look.rows(ATTEMPTS, ids)],
-        outbox=look.one(OUTBOX, ids), messages=_left_messages(stage),
+        outbox=look.one(OUTBOX, ids), messages=_left_messages(stage), cancelled=cancelled, absences=absences,
+        lease=timedelta(seconds=times.LEASE),
     )  # fmt: skip
 
 
@@ -54,7 +58,7 @@ def tell(stage: Stage, job: UUID) -> list[str]:
 
 
 def _left_messages(stage: Stage) -> dict[str, int]:
-    queues = stage.queues()
+    queues = stage.all_queues()
     wanted = {*queues, *map(dead_letter_queue, queues)}
     left: dict[str, int] = {}
 

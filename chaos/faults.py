@@ -6,41 +6,64 @@ import itertools
 import random
 
 from chaos import (
+    faults_application,
     faults_cluster,
+    faults_connections,
     faults_disk,
+    faults_drop,
     faults_front,
+    faults_limits,
+    faults_neighbours,
     faults_network,
     faults_postgres,
+    faults_postgres_limits,
     faults_rabbitmq,
+    faults_stuck,
     faults_timeout,
     faults_workers,
 )
 from chaos.fault import CATALOGUE, Fault
 
 # Importing them fills the catalogue; this is the order of the table.
-MODULES = (faults_workers, faults_front, faults_rabbitmq, faults_timeout, faults_postgres, faults_network, faults_disk,
-           faults_cluster)  # fmt: skip
-WORST = (
-    "worker SIGKILL", "worker SIGSTOP past its lease, SIGCONT", "RabbitMQ SIGKILL, restart", "RabbitMQ data wiped",
-    "queue purge", "connections closed by an operator", "PostgreSQL immediate restart", "all backends terminated",
+MODULES = (
+    faults_workers, faults_stuck, faults_limits, faults_front, faults_rabbitmq, faults_timeout, faults_postgres,
+    faults_postgres_limits, faults_application, faults_connections, faults_network, faults_drop, faults_disk,
+    faults_neighbours, faults_cluster,
 )  # fmt: skip
+WORST = (
+    "worker SIGKILL", "RabbitMQ SIGKILL, restart", "RabbitMQ data wiped", "phases stuck past their time limit",
+    "queue purge", "one PostgreSQL connection of each kind lost alone", "PostgreSQL immediate restart",
+    "application's transaction holds a cancel, a batch and rows", "all backends terminated",
+)  # fmt: skip
+# Waves with and without the management address alternate: what loses messages is done both ways.
+BOTH_WAYS = ("RabbitMQ data wiped", "queue purge", "RabbitMQ SIGKILL, restart")
 PAIRS = 20
 Plan = list[tuple[Fault, ...]]
 
 
 def quick_plan() -> Plan:
-    """Eight of the worst, once."""
+    """Nine of the worst, once."""
     return [(CATALOGUE[name],) for name in WORST]
 
 
 def full_plan(chance: random.Random) -> Plan:
-    """Every fault twice, then random pairs at the same time."""
+    """Every fault alone, those that lose messages both with and without the management address, then random pairs."""
     order = [module.__name__ for module in MODULES]
     every = sorted(CATALOGUE.values(), key=lambda fault: order.index(fault.act.__module__))
-    alone: Plan = [(fault,) for fault in every]
+    plan: Plan = [(fault,) for fault in every]
     possible = [fault for fault in every if fault.impossible() is None and not fault.elsewhere]
-    pairs: Plan = list(itertools.combinations(possible, 2))
-    return alone + alone + chance.sample(pairs, PAIRS)
+    pairs: Plan = chance.sample(list(itertools.combinations(possible, 2)), PAIRS)
+    for fault in (CATALOGUE[name] for name in BOTH_WAYS):
+        # The other way round than the first time: where it must not stand, a pair goes first.
+        if with_management(plan.index((fault,)) + 1) is with_management(len(plan) + 1):
+            plan.append(pairs.pop())
+        plan.append((fault,))
+    return plan + pairs
+
+
+def with_management(number: int) -> bool:
+    """Whether the workers of this wave (1, 2, …) know the management address: every second one's do."""
+    return number % 2 == 1
 
 
 def plan_of(names: list[str]) -> Plan:

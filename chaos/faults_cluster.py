@@ -24,7 +24,8 @@ class ClusterStage(Stage):
     def __init__(self, stage: Stage, cluster: Cluster) -> None:
         self.cluster = cluster
         servers = Servers(stage.servers.postgres, cluster.nodes[0])
-        super().__init__(servers, stage.subject, stage.folder / "cluster", seed=0, name=stage.name, workers=SIZE)
+        super().__init__(servers, stage.subject, stage.folder / "cluster", seed=0, name=stage.name, workers=SIZE,
+                         management=stage.management)  # fmt: skip
         self.chance = stage.chance
 
     def environment(self) -> dict[str, str]:
@@ -32,7 +33,8 @@ class ClusterStage(Stage):
 
     def environments(self, workers: int) -> list[dict[str, str]]:
         """Each worker begins with another node, so that every node has somebody to lose."""
-        return [{**self.environment(), "RABBITMQ_URL": self.cluster.urls(n % SIZE)} for n in range(workers)]
+        each = super().environments(workers)
+        return [{**one, "RABBITMQ_URL": self.cluster.urls(n % SIZE)} for n, one in enumerate(each)]
 
     def channel(self) -> BlockingChannel:
         """At whichever node runs."""

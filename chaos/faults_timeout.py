@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from uuid import UUID
-
-from sqlalchemy.exc import SQLAlchemyError
-
 from chaos.fault import Hits, Scene, fault
 from chaos.faults_rabbitmq import close_all, control, no_control
 from chaos.observer import until
-from pipeline import submit_many
+from chaos.work import UNFINISHED, long_jobs
 
 TIMEOUT = 60
 TICK = 5
 USUAL_TIMEOUT, USUAL_TICK = 1800, 60
 CLOSED = "closed the channel"
-UNFINISHED = "SELECT count(*) FROM jobs WHERE id = ANY (%s) AND completed_at IS NULL"
 
 
 @fault(f"RabbitMQ consumer_timeout of {TIMEOUT} s, a phase longer than it", impossible=no_control)
@@ -27,7 +21,7 @@ def time_out(scene: Scene) -> Hits:
     before = _closed(scene)
     _set(scene, TIMEOUT, TICK)
     try:
-        jobs = _long_jobs(scene, 2)
+        jobs = long_jobs(scene, 2, TIMEOUT + 2.0 * TICK + 5)
         until(lambda: not scene.observer.one(UNFINISHED, jobs), 4 * TIMEOUT, "the long phases to end", pause=0.5)
     finally:
         _set(scene, USUAL_TIMEOUT, USUAL_TICK)
@@ -40,18 +34,6 @@ def _set(scene: Scene, timeout: int, tick: int) -> None:
         control(scene, ["eval", f"application:set_env(rabbit, consumer_timeout, {timeout * 1000}), "
                                 f"application:set_env(rabbit, channel_tick_interval, {tick * 1000})."])  # fmt: skip
     close_all(scene)
-
-
-def _long_jobs(scene: Scene, n: int) -> list[UUID]:
-    """Each has one phase that outlasts the timeout and the next look at it."""
-    label = f"long-{scene.chance.getrandbits(64):x}"
-    seconds = {"first": 0.1, "second": TIMEOUT + 2.0 * TICK + 5, "third": 0.1}
-    bodies = [{"n": number, "seconds": seconds} for number in range(n)]
-    while True:
-        try:
-            return submit_many(None, scene.stage.subject.workflow, bodies, keys=[f"{label}:{k}" for k in range(n)])
-        except SQLAlchemyError:  # a restart meanwhile, in a pair
-            time.sleep(0.2)
 
 
 def _closed(scene: Scene) -> int:

@@ -13,12 +13,16 @@ from functools import partial
 from chaos.crew import Worker, lives, send
 from chaos.fault import Hits, Kill, Scene, fault, now
 from chaos.observer import Deadline, until
+from chaos.reconcile import Absence
+from chaos.times import HEALTH, HEARTBEAT, LEASE
+from chaos.work import long_jobs
 
 HELD = "SELECT count(*) FROM jobs WHERE status = 'running' AND locked_by = %s"
-FREEZE_AT_MOST, FREEZE_LEADER = 30.0, 10.0
+# A frozen worker loses its jobs after a lease, at the next health check, which looks twice.
+FREEZE_AT_MOST, FREEZE_LEADER = LEASE + 4 * HEALTH + HEARTBEAT, 10.0
 
 
-@fault("worker SIGKILL", explains=["crashed"], load="calm")
+@fault("worker SIGKILL", load="calm")
 def kill_workers(scene: Scene) -> Hits:
     """One after another, each with jobs in hand, whenever all work: so that others have free threads."""
     kills = []
@@ -29,7 +33,7 @@ def kill_workers(scene: Scene) -> Hits:
     return Hits(len(kills), "kills", kills)
 
 
-@fault("relay leader SIGKILL", explains=["crashed"], load="calm")
+@fault("relay leader SIGKILL", load="calm")
 def kill_leaders(scene: Scene) -> Hits:
     """The worker whose relay sends, so that another's must take over."""
     kills = []
@@ -40,13 +44,13 @@ def kill_leaders(scene: Scene) -> Hits:
     return Hits(len(kills), "kills", kills)
 
 
-@fault("worker SIGSTOP past its lease, SIGCONT", explains=["stale", "crashed"])
+@fault("worker SIGSTOP past its lease, SIGCONT")
 def freeze_worker(scene: Scene) -> Hits:
     """Until others have its jobs; then it wakes and tries to complete them."""
     return _freeze(scene, leads=False)
 
 
-@fault("relay leader SIGSTOP, SIGCONT", explains=["stale", "crashed"])
+@fault("relay leader SIGSTOP, SIGCONT")
 def freeze_leader(scene: Scene) -> Hits:
     """Nobody sends and nobody reclaims until it wakes."""
     return _freeze(scene, leads=True)
@@ -60,6 +64,19 @@ def deploy(scene: Scene) -> Hits:
         until(partial(_ended, worker.pid), 60, "a worker to stop")
         scene.stage.crew.at_least(scene.observer, scene.stage.crew.size)
     return Hits(len(workers), "restarts")
+
+
+@fault("SIGHUP to a worker's process group", explains=["handed_back"])
+def hang_up(scene: Scene) -> Hits:
+    """As a closed terminal or a log rotation does: a reload at most, with no job lost to it."""
+    done = Hits(unit="signals", jobs=long_jobs(scene, 6, 8))
+    for _ in range(scene.times(2, 4)):
+        victim = _holder(scene, lambda worker, leader: True)
+        os.killpg(os.getpgid(victim.pid), signal.SIGHUP)
+        done.hits += 1
+        scene.pause(3, 6)
+        scene.stage.crew.at_least(scene.observer, scene.stage.crew.size)
+    return done
 
 
 @fault("two relays more, one SIGKILLed")
@@ -104,7 +121,9 @@ def _kill(victim: Worker, workers: list[Worker]) -> Kill:
 
 def _freeze(scene: Scene, *, leads: bool) -> Hits:
     observer, done = scene.observer, Hits(unit="jobs held")
+    done.jobs = [] if leads else long_jobs(scene, 6, 8)
     victim = _holder(scene, lambda worker, leader: (worker == leader) is leads)
+    since = now()
     send(victim.pid, signal.SIGSTOP)
     done.hits = observer.one(HELD, victim.id)
     seconds = FREEZE_LEADER if leads else FREEZE_AT_MOST
@@ -115,6 +134,7 @@ def _freeze(scene: Scene, *, leads: bool) -> Hits:
         done.complaints += [] if leads else [f"{late}: {observer.one(HELD, victim.id)} of {done.hits} are left"]
     finally:
         send(victim.pid, signal.SIGCONT)
+        done.absences.append(Absence("frozen", victim.id, since, now()))
     return done
 
 

@@ -24,13 +24,13 @@ class Proxy:
     sees its connections end, the worker hears nothing until the mode changes, when its side is reset.
     """
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, host: str = LOOPBACK) -> None:
         self._target = target
         self._mode: Mode = "pass"
         self._closing = False
         self._pairs: set[tuple[socket.socket, socket.socket]] = set()
         self._lock = threading.Lock()
-        self._listener = socket.create_server((LOOPBACK, 0))
+        self._listener = socket.create_server((host, 0))
         self.port: int = self._listener.getsockname()[1]
 
     def __enter__(self) -> Proxy:

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Literal
 from uuid import UUID
+
+# How long after a worker's return others may still settle what they took from it.
+SLACK = timedelta(seconds=5)
+# A worker that is cut off for less than this has its lock back before anybody may call it dead.
+CUT_OFF = timedelta(seconds=1)
+TAKEN = ("crashed", "stale", "poisoned")
 
 
 @dataclass(frozen=True)
 class JobRow:
-    """A job as it stands at the end."""
+    """A job as it stands at the end. ``phases``: its workflow's, if that is not the wave's."""
 
     id: UUID
     status: str
     fence: int
+    phases: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,31 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class Absence:
+    """A worker that could not be heard: killed, or frozen or cut off from PostgreSQL for a while.
+
+    ``worker`` is its id, or the beginning of it.
+    """
+
+    kind: Literal["killed", "frozen", "cut off"]
+    worker: str
+    since: datetime
+    until: datetime | None = None
+
+    def explains(self, attempt: Attempt, lease: timedelta) -> bool:
+        """Whether the attempt was rightly taken from this worker: a living one keeps what it has."""
+        if attempt.worker is None or not attempt.worker.startswith(self.worker) or attempt.finished is None:
+            return False
+        if attempt.started is None or attempt.started > (self.until or self.since) + SLACK:
+            return False
+        if self.until is None:
+            return attempt.finished >= self.since
+        lasted = self.until - self.since
+        long_enough = lasted >= (lease if self.kind == "frozen" or attempt.outcome == "stale" else CUT_OFF)
+        return long_enough and self.since <= attempt.finished <= self.until + SLACK
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Everything about the jobs of one wave. ``effects`` is None when the workflow keeps no ledger."""
 
@@ -52,6 +85,9 @@ class Evidence:
     effects: Sequence[Effect] | None
     outbox: int = 0
     messages: dict[str, int] = field(default_factory=dict)
+    cancelled: Sequence[UUID] = ()
+    absences: Sequence[Absence] = ()
+    lease: timedelta = timedelta(seconds=300)
 
 
 @dataclass
@@ -72,7 +108,10 @@ class Findings:
 
 
 def reconcile(evidence: Evidence, explained: Iterable[str]) -> Findings:
-    """``explained``: how an attempt may end under the faults of this wave, besides succeeding."""
+    """``explained``: how an attempt may end under the faults of this wave, besides succeeding.
+
+    A crash or a stale lease is explained only by the absence of the worker that made the attempt.
+    """
     found = Findings()
     _states(evidence, found)
     _history(evidence, found, {"succeeded", *explained})
@@ -88,11 +127,12 @@ def reconcile(evidence: Evidence, explained: Iterable[str]) -> Findings:
 
 def _states(evidence: Evidence, found: Findings) -> None:
     status = {job.id: job.status for job in evidence.jobs}
+    cancelled = set(evidence.cancelled)
     for job in evidence.submitted:
         if job not in status:
             found.note(found.lost, job, "was submitted and is gone")
-        elif status[job] != "succeeded":
-            found.note(found.lost, job, f"is {status[job]}")
+        elif status[job] != (wanted := "cancelled" if job in cancelled else "succeeded"):
+            found.note(found.lost, job, f"is {status[job]}" + ("" if wanted == "succeeded" else f", not {wanted}"))
     for job, n in Counter(evidence.submitted).items():
         if n > 1:
             found.note(found.unexplained, job, f"was given to {n} submits with keys of their own")
@@ -104,15 +144,21 @@ def _history(evidence: Evidence, found: Findings, fine: set[str]) -> None:
     for attempt in evidence.attempts:
         fences[attempt.job].append(attempt.fence)
         successes[attempt.job, attempt.phase] += attempt.outcome == "succeeded"
-        if attempt.outcome not in fine:
+        if not _is_fine(attempt, evidence, fine):
             said = f"{attempt.outcome} in {attempt.phase} under fence {attempt.fence}: {attempt.error}"
             found.note(found.unexplained, attempt.job, f"was {said}")
     for job in evidence.jobs:
         if job.status == "succeeded" and sorted(fences[job.id]) != list(range(1, job.fence + 1)):
             found.note(found.unexplained, job.id, f"has fence {job.fence} and a history of {sorted(fences[job.id])}")
-        for phase in evidence.phases:
+        for phase in job.phases or evidence.phases:
             if successes[job.id, phase] > 1:
                 found.note(found.duplicated, job.id, f"succeeded {successes[job.id, phase]} times in {phase}")
+
+
+def _is_fine(attempt: Attempt, evidence: Evidence, fine: set[str]) -> bool:
+    if attempt.outcome in TAKEN:
+        return any(absence.explains(attempt, evidence.lease) for absence in evidence.absences)
+    return attempt.outcome in fine or (attempt.outcome == "cancelled" and attempt.job in evidence.cancelled)
 
 
 def _effects(evidence: Evidence, effects: Sequence[Effect], found: Findings) -> None:
@@ -121,7 +167,7 @@ def _effects(evidence: Evidence, effects: Sequence[Effect], found: Findings) -> 
         if n > 1:
             found.note(found.duplicated, job, f"wrote {n} rows in {phase}")
     for row in evidence.jobs:
-        missing = [phase for phase in evidence.phases if not written[row.id, phase]]
+        missing = [phase for phase in row.phases or evidence.phases if not written[row.id, phase]]
         if row.status == "succeeded" and missing:
             found.note(found.lost, row.id, f"succeeded without the effect of {', '.join(missing)}")
     winners = {(a.job, a.phase, a.fence) for a in evidence.attempts if a.outcome == "succeeded"}

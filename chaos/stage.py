@@ -12,26 +12,26 @@ from pathlib import Path
 import pika
 from pika.exceptions import AMQPError
 
+from chaos import times
 from chaos.crew import Crew
 from chaos.disk import cannot_mount, mount, unmount
+from chaos.namespace import Namespace
 from chaos.observer import Observer, until
-from chaos.proxy import Proxy
+from chaos.routes import Routes
 from chaos.subject import Subject
 from pipeline.broker.topology import SWEEPS
 from pipeline.services import Servers, environment
-from pipeline.services.ports import LOOPBACK
 
 ROOT = Path(__file__).parent.parent
-LEASE = 8.0
 # Room for the cache's megabyte and for SQLite's log, which grows to four before it is written back.
 CACHE_DISK = "16m"
 
 
 class Stage:
-    """Opens the workers; ``close`` ends them. ``proxied``: the last worker reaches both servers over a bad network."""
+    """Opens the workers; ``close`` ends them. ``arrange`` says how they reach the servers, wave by wave."""
 
     def __init__(self, servers: Servers, subject: Subject, folder: Path, *, seed: int, name: str = "pipeline",
-                 workers: int = 3, proxied: bool = False) -> None:  # fmt: skip
+                 workers: int = 3, management: bool = True) -> None:  # fmt: skip
         self.servers = servers
         self.subject = subject
         self.folder = folder
@@ -40,30 +40,37 @@ class Stage:
         # One hand on a server at a time: of two faults that stop it, the second waits.
         self.postgres_lock, self.rabbitmq_lock = threading.Lock(), threading.Lock()
         self.no_small_disk: str | None = "it was not asked for"
+        self.management, self.proxied = management, False
+        self.namespace: Namespace | None = None
+        self._workers = workers
         self._open = ExitStack()
         self.observer = self.new_observer()
-        self.proxies = self._proxies() if proxied else {}
-        self._environments = self.environments(workers)
-        self.crew = Crew(self._environments, folder)
+        self.routes = Routes(self._open, workers)
+        self.crew = self._new_crew()
+
+    def arrange(self, *, management: bool, proxied: bool) -> None:
+        """New workers if these would not fit: with the management address or without, through proxies or not."""
+        if (management, proxied) != (self.management, self.proxied):
+            self.management, self.proxied = management, proxied
+            with self.resting():
+                pass
 
     def environments(self, workers: int) -> list[dict[str, str]]:
-        """The settings of each worker."""
-        direct = self.environment()
-        return [direct] * (workers - 1) + [{**direct, **self._through_proxies()}]
+        """The settings of each worker. Its name is the number of its proxies."""
+        each = [{**self.environment(), "WORKER_ID": f"chaos-{n}"} for n in range(1, workers + 1)]
+        return [self.routes.through(n, one) for n, one in enumerate(each, 1)] if self.proxied else each
 
     def environment(self) -> dict[str, str]:
-        """Short times, so that a run is short; the worker's other settings are the project's own."""
+        """The times of the run; the workers' other settings are the project's own."""
+        address = {"RABBITMQ_MANAGEMENT_URL": environment(self.servers)["RABBITMQ_MANAGEMENT_URL"]}
         return {
             "DATABASE_URL": self.servers.postgres.url(self.name),
             "RABBITMQ_URL": self.servers.rabbitmq.url(self.name),
-            "RABBITMQ_MANAGEMENT_URL": environment(self.servers)["RABBITMQ_MANAGEMENT_URL"],
             "PIPELINE_WORKFLOWS": self.subject.module,
             "PIPELINE_TEMP_FOLDER": str(self.temp_folder),
-            "PIPELINE_PATIENCE_SECONDS": "2",
-            "PIPELINE_HEALTH_SECONDS": "3",
-            "PIPELINE_HEARTBEAT_SECONDS": "1",
-            "JOB_LOCK_TIMEOUT_SECONDS": str(LEASE),
             "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
+            **times.environment(),
+            **(address if self.management else {}),
         }
 
     @property
@@ -96,7 +103,7 @@ class Stage:
         try:
             yield
         finally:
-            self.crew = Crew(self._environments, self.folder)
+            self.crew = self._new_crew()
             self.crew.start()
 
     def new_observer(self) -> Observer:
@@ -112,6 +119,14 @@ class Stage:
 
     def queues(self) -> list[str]:
         return [f"{self.subject.workflow}.{phase}" for phase in self.phases()]
+
+    def all_queues(self) -> list[str]:
+        """Those of the workflow, and of the faults' own workflows, which are named after ours."""
+        if not self.subject.has_ledger:
+            return self.queues()
+        rows = self.observer.rows("SELECT queue FROM phases WHERE workflow = %s OR workflow LIKE %s ORDER BY id",
+                                  self.subject.workflow, f"{self.subject.workflow}-%")  # fmt: skip
+        return [row["queue"] for row in rows]
 
     def channel(self) -> pika.adapters.blocking_connection.BlockingChannel:
         """A channel of the harness's own; raises AMQPError or OSError while the broker is away."""
@@ -137,20 +152,8 @@ class Stage:
         if not self.no_small_disk:
             self._open.callback(unmount, self.cache_folder)
 
-    def _proxies(self) -> dict[str, Proxy]:
-        ports = {
-            "postgres": _port(self.servers.postgres.url(self.name)),
-            "rabbitmq": _port(self.servers.rabbitmq.url(self.name)),
-        }
-        return {name: self._open.enter_context(Proxy(port)) for name, port in ports.items()}
-
-    def _through_proxies(self) -> dict[str, str]:
-        found = {}
-        for variable, name in (("DATABASE_URL", "postgres"), ("RABBITMQ_URL", "rabbitmq")):
-            if proxy := self.proxies.get(name):
-                url = self.environment()[variable]
-                found[variable] = url.replace(f"{LOOPBACK}:{_port(url)}", f"{LOOPBACK}:{proxy.port}")
-        return found
+    def _new_crew(self) -> Crew:
+        return Crew(self.environments(self._workers), self.folder, self.consumers)
 
 
 class _Executes:
@@ -158,7 +161,3 @@ class _Executes:
 
     def __init__(self, observer: Observer) -> None:
         self.execute = observer.run
-
-
-def _port(url: str) -> int:
-    return int(url.rpartition("@")[2].partition("/")[0].rpartition(":")[2])

@@ -55,6 +55,7 @@ class Wave:
     outcomes: Counter[str] = field(default_factory=Counter)
     findings: Findings = field(default_factory=Findings)
     told: list[str] = field(default_factory=list)
+    management: bool = True
 
     @property
     def name(self) -> str:
@@ -78,17 +79,24 @@ class Wave:
             "outcomes": dict(self.outcomes), "settled_s": round(self.settled, 1),
             "recovery_s": percentiles(self.samples) if self.kills else None,
             "consumers_back_s": max((s for hit in self.hits for s in hit.consumers_back), default=None),
-            "skipped": self.skipped,
+            "skipped": self.skipped, "without_management": not self.management,
             "findings": [*found.lost, *found.duplicated, *found.unexplained][:20], "told": self.told,
         }  # fmt: skip
 
 
-def run_wave(stage: Stage, faults: Sequence[Fault], label: str, size: Size, *, quick: bool) -> Wave:
-    """Return when all jobs of the wave are final, or can no longer be expected to be."""
+def run_wave(
+    stage: Stage, faults: Sequence[Fault], label: str, size: Size, *, quick: bool, management: bool = True
+) -> Wave:
+    """Return when all jobs of the wave are final, or can no longer be expected to be.
+
+    Without ``management`` the workers do not know the management address, unless a fault is about that.
+    """
     wave, dice = Wave(faults), random.Random(stage.chance.random())  # noqa: S311  repeatable, not secret
+    wave.management = management or any(fault.management for fault in faults)
     wave.skipped = next((reason for fault in faults if (reason := fault.impossible())), None)
     if wave.skipped:
         return wave
+    stage.arrange(management=wave.management, proxied=any(fault.proxied for fault in faults))
     with ExitStack() as stack:
         try:
             place = stack.enter_context(faults[0].elsewhere(stage)) if faults[0].elsewhere else stage
@@ -118,7 +126,8 @@ def _fill(stage: Stage, wave: Wave, label: str, dice: random.Random, size: Size,
 
 def judge(stage: Stage, wave: Wave) -> None:
     """Do the books of the wave as they stand now."""
-    evidence = gather(stage, wave.jobs)
+    cancelled = [job for hit in wave.hits for job in hit.cancelled]
+    evidence = gather(stage, wave.jobs, cancelled, [absence for hit in wave.hits for absence in hit.absent()])
     explained = {outcome for fault in wave.faults for outcome in fault.explains}
     wave.findings = reconcile(evidence, explained)
     wave.findings.unexplained += [sentence for hit in wave.hits for sentence in hit.complaints]
@@ -130,7 +139,11 @@ def judge(stage: Stage, wave: Wave) -> None:
 
 def _act_all(stage: Stage, faults: Sequence[Fault], dice: random.Random, *, quick: bool) -> list[Hits]:
     """All at the same time, each in a thread with eyes and dice of its own."""
-    scenes = [Scene(stage, stage.new_observer(), random.Random(dice.random()), quick) for _ in faults]  # noqa: S311
+    alone = len(faults) == 1
+    scenes = [
+        Scene(stage, stage.new_observer(), random.Random(dice.random()), quick, alone)  # noqa: S311
+        for _ in faults
+    ]
     with ThreadPoolExecutor(len(faults)) as threads:
         return list(threads.map(_act, faults, scenes))
 

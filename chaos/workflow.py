@@ -1,4 +1,4 @@
-"""The workflow that the faults hit: three phases, each of which leaves one row in the ledger, or the engine erred."""
+"""The workflows that the faults hit: each phase leaves one row in the ledger, or the engine erred."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import time
 
 from sqlalchemy import Connection, text
 
-from pipeline import Backoff, Done, Job, Workflow, settings
+from chaos.block import BLOCK
+from pipeline import Done, Job, Workflow, settings
 from pipeline.guards.cache import Cache
 
 LEDGER = """CREATE TABLE IF NOT EXISTS chaos_ledger (
     id bigserial PRIMARY KEY, job_id uuid NOT NULL, phase text NOT NULL, fence bigint NOT NULL)"""
 WRITE = text("INSERT INTO chaos_ledger (job_id, phase, fence) VALUES (:job, :phase, :fence)")
 SCRATCH = b"x" * 16384
-# The faults come far more often than in life: a job that is hit ten times here is no poison pill.
-LIMITS = {"pool": None, "max_attempts": 10, "max_crashes": 10, "backoff": Backoff((1.0, 2.0))}
-
+STUCK_LIMIT = 3.0
 chaos = Workflow("chaos")
 
 
@@ -30,6 +29,8 @@ def work(job: Job) -> Done:
     if job.phase == "second":
         cache().set(str(job.body["n"]), "x" * 1000)
     time.sleep(float(job.body["seconds"][job.phase]))
+    if not (job.tmp / "scratch").exists():
+        raise RuntimeError("somebody removed the temp folder of a running job")
 
     def write(connection: Connection) -> None:
         connection.execute(WRITE, {"job": job.id, "phase": job.phase, "fence": job.fence})
@@ -37,6 +38,18 @@ def work(job: Job) -> Done:
     return Done(result={"fence": job.fence}, write=write)
 
 
-first = chaos.phase("first", **LIMITS)(work)
-second = chaos.phase("second", **LIMITS)(work)
-third = chaos.phase("third", **LIMITS)(work)
+def stick_or_work(job: Job) -> Done:
+    """At its first attempt it blocks where no exception reaches it; the next one works."""
+    if job.fence == 1:
+        BLOCK[job.body["how"]](float(job.body["stuck"]))
+    return work(job)
+
+
+# Nothing but the faults' own bodies: options are the defaults, as users have them.
+first = chaos.phase("first")(work)
+second = chaos.phase("second")(work)
+third = chaos.phase("third")(work)
+
+# Two phases that get stuck: one with a time limit that is soon over, one with the default's.
+limited = Workflow("chaos-limited").phase("stuck", time_limit=STUCK_LIMIT)(stick_or_work)
+endless = Workflow("chaos-endless").phase("stuck")(stick_or_work)

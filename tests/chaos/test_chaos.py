@@ -12,7 +12,7 @@ from uuid import uuid4
 from chaos import faults, subject, table
 from chaos.fault import CATALOGUE, Kill
 from chaos.proxy import Proxy
-from chaos.reconcile import Attempt, Effect, Evidence, JobRow, reconcile
+from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, reconcile
 from chaos.recovery import percentiles, recoveries
 from chaos.run import run_plan
 from chaos.stage import Stage
@@ -24,23 +24,27 @@ PHASES = ("first", "second")
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
 def honest() -> Evidence:
     """Two jobs of two phases; the first one's second phase was cut off once by a kill."""
     attempts = [
         Attempt(JOB, 1, "first", "succeeded"),
-        Attempt(JOB, 2, "second", "crashed"),
+        Attempt(JOB, 2, "second", "crashed", "victim-7", at(-1), at(0.5)),
         Attempt(JOB, 3, "second", "succeeded"),
         Attempt(OTHER, 1, "first", "succeeded"),
         Attempt(OTHER, 2, "second", "succeeded"),
     ]
     effects = [Effect(a.job, a.phase, a.fence) for a in attempts if a.outcome == "succeeded"]
     jobs = [JobRow(JOB, "succeeded", 3), JobRow(OTHER, "succeeded", 2)]
-    return Evidence([JOB, OTHER], PHASES, jobs, attempts, effects)
+    return Evidence([JOB, OTHER], PHASES, jobs, attempts, effects, absences=[Absence("killed", "victim-7", NOON)])
 
 
 def test_honest_books_add_up() -> None:
     """A kill explains an attempt that was cut off."""
-    assert not reconcile(honest(), ["crashed"])
+    assert not reconcile(honest(), [])
 
 
 def test_a_lost_job_is_found_whether_it_is_gone_or_not_succeeded() -> None:
@@ -51,7 +55,7 @@ def test_a_lost_job_is_found_whether_it_is_gone_or_not_succeeded() -> None:
         [books.jobs[0], JobRow(OTHER, "running", 2)],
         [books.jobs[0], JobRow(OTHER, "failed", 2)],
     ):
-        found = reconcile(replace(books, jobs=jobs), ["crashed"])
+        found = reconcile(replace(books, jobs=jobs), [])
         assert len(found.lost) == 1 and str(OTHER) in found.lost[0] and OTHER in found.about
 
 
@@ -59,7 +63,7 @@ def test_a_lost_effect_of_a_job_that_succeeded_is_found() -> None:
     """The status alone proves nothing."""
     books = honest()
     assert books.effects is not None
-    [sentence] = reconcile(replace(books, effects=books.effects[:-1]), ["crashed"]).lost
+    [sentence] = reconcile(replace(books, effects=books.effects[:-1]), []).lost
     assert "without the effect of second" in sentence
 
 
@@ -67,7 +71,7 @@ def test_a_doubled_effect_is_found() -> None:
     """Even when both rows carry the fence of the attempt that succeeded."""
     books = honest()
     assert books.effects is not None
-    found = reconcile(replace(books, effects=[*books.effects, books.effects[0]]), ["crashed"])
+    found = reconcile(replace(books, effects=[*books.effects, books.effects[0]]), [])
     assert found.duplicated == [f"job {JOB} wrote 2 rows in first"] and not found.lost
 
 
@@ -75,16 +79,66 @@ def test_a_phase_that_succeeded_twice_is_found_without_a_ledger() -> None:
     """So that a user's own workflow is checked for it, too."""
     books = honest()
     twice = [*books.attempts[:-1], Attempt(OTHER, 2, "first", "succeeded")]
-    assert reconcile(replace(books, attempts=twice, effects=None), ["crashed"]).duplicated
+    assert reconcile(replace(books, attempts=twice, effects=None), []).duplicated
+
+
+def test_a_crash_is_explained_only_by_the_absence_of_that_very_worker() -> None:
+    """Not by the name of a fault, not by another worker's death, not by a kill that came later."""
+    books = honest()
+    for absences in (
+        [],
+        [Absence("killed", "other-7", NOON)],
+        [Absence("killed", "victim-7", at(1))],
+        [Absence("frozen", "victim-7", at(-1), at(1))],
+        [Absence("cut off", "victim-7", at(0), at(0.4))],
+    ):
+        [sentence] = reconcile(replace(books, absences=absences), ["crashed", "stale"]).unexplained
+        assert "was crashed in second under fence 2" in sentence
+    assert not reconcile(replace(books, absences=[Absence("cut off", "victim-", at(-5), at(1))]), [])
+
+
+def test_a_stale_lease_is_explained_only_by_a_freeze_that_outlasted_it() -> None:
+    """A worker that was cut off keeps its lease as long as one that was not."""
+    books = honest()
+    stale = [replace(a, outcome="stale", finished=at(70)) if a.outcome == "crashed" else a for a in books.attempts]
+    for kind, until, fine in (
+        ("frozen", 75, True),
+        ("frozen", 50, False),
+        ("cut off", 50, False),
+        ("cut off", 75, True),
+    ):
+        absence = Absence(kind, "victim-7", NOON, at(until))  # type: ignore[arg-type]
+        found = reconcile(replace(books, attempts=stale, absences=[absence], lease=timedelta(seconds=60)), [])
+        assert bool(found.unexplained) is not fine, (kind, until)
 
 
 def test_an_attempt_that_no_fault_explains_is_found() -> None:
-    """A crash without a kill, and a spent budget under one."""
-    [sentence] = reconcile(honest(), []).unexplained
-    assert "was crashed in second under fence 2" in sentence
+    """A budget that was spent under a kill."""
     books = honest()
     spent = [replace(a, outcome="retried") if a.outcome == "crashed" else a for a in books.attempts]
-    assert reconcile(replace(books, attempts=spent), ["crashed"]).unexplained
+    assert reconcile(replace(books, attempts=spent), []).unexplained
+    assert not reconcile(replace(books, attempts=spent), ["retried"])
+
+
+def test_a_job_that_was_to_be_cancelled_must_be() -> None:
+    """And nobody else's is."""
+    books = honest()
+    jobs = [books.jobs[0], JobRow(OTHER, "cancelled", 2)]
+    attempts = [*books.attempts[:-1], Attempt(OTHER, 2, "second", "cancelled")]
+    effects = [effect for effect in books.effects or [] if (effect.job, effect.phase) != (OTHER, "second")]
+    stopped = replace(books, jobs=jobs, attempts=attempts, effects=effects)
+    assert not reconcile(replace(stopped, cancelled=[OTHER]), [])
+    assert reconcile(stopped, []).lost and reconcile(stopped, []).unexplained
+    [sentence] = reconcile(replace(books, cancelled=[OTHER]), []).lost
+    assert "is succeeded, not cancelled" in sentence
+
+
+def test_a_job_of_another_workflow_is_judged_by_its_own_phases() -> None:
+    """Faults bring jobs of their own."""
+    books = honest()
+    jobs = [books.jobs[0], replace(books.jobs[1], phases=["first", "second", "third"])]
+    [sentence] = reconcile(replace(books, jobs=jobs), []).lost
+    assert "without the effect of third" in sentence
 
 
 def test_an_effect_of_a_superseded_attempt_is_found() -> None:
@@ -92,7 +146,7 @@ def test_an_effect_of_a_superseded_attempt_is_found() -> None:
     books = honest()
     assert books.effects is not None
     late = [replace(e, fence=2) if (e.job, e.phase) == (JOB, "second") else e for e in books.effects]
-    assert "fence 2, which did not succeed" in reconcile(replace(books, effects=late), ["crashed"]).unexplained[0]
+    assert "fence 2, which did not succeed" in reconcile(replace(books, effects=late), []).unexplained[0]
 
 
 def test_a_gap_in_the_history_is_found() -> None:
@@ -103,15 +157,11 @@ def test_a_gap_in_the_history_is_found() -> None:
 
 def test_what_is_left_in_queues_and_outbox_is_found() -> None:
     """Nothing may wait for jobs that have ended."""
-    found = reconcile(replace(honest(), outbox=2, messages={"chaos.first": 1, "chaos.second": 0}), ["crashed"])
+    found = reconcile(replace(honest(), outbox=2, messages={"chaos.first": 1, "chaos.second": 0}), [])
     assert found.unexplained == [
         "2 rows of ended jobs are left in the outbox",
         "1 messages are left in queue chaos.first",
     ]
-
-
-def at(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)
 
 
 def test_recovery_is_the_time_from_the_kill_to_the_next_attempt() -> None:
@@ -148,6 +198,13 @@ def test_one_finding_of_any_kind_spoils_the_result() -> None:
         wave = Wave((CATALOGUE["queue purge"],), jobs=[JOB])
         getattr(wave.findings, kind).append("something")
         assert not table.is_clean(table.summary(1, [wave]))
+
+
+def test_slow_recovery_spoils_the_result() -> None:
+    """Two seconds for 99 of 100 jobs of killed workers; without a kill there is nothing to measure."""
+    figures = table.summary(1, [Wave((CATALOGUE["queue purge"],), jobs=[JOB])])
+    for p99, clean in ((None, True), (2.0, True), (2.1, False)):
+        assert table.is_clean({**figures, "recovery_s": {"p50": 0.5, "p99": p99, "max": p99}}) is clean
 
 
 def test_the_proxy_passes_holds_and_cuts() -> None:
