@@ -11,7 +11,7 @@ BEGIN
     FOR v_job IN
         SELECT j.* FROM jobs j LEFT JOIN outbox o ON o.job_id = j.id
         WHERE (j.completed_at IS NULL AND o.job_id IS NULL) OR (j.status = 'running' AND o.sent_at IS NULL)
-        ORDER BY j.id FOR UPDATE OF j
+        ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
     LOOP
         problem := CASE v_job.status WHEN 'running' THEN 'runs without being marked as sent' ELSE 'waits without an intent to send' END;
         subject := v_job.id;
@@ -39,7 +39,7 @@ BEGIN
     FOR v_job IN
         SELECT j.* FROM jobs j JOIN outbox o ON o.job_id = j.id JOIN phases ph ON ph.id = o.phase_id
         WHERE j.status IN ('pending', 'retryable') AND (ph.workflow, ph.phase) <> (j.workflow, j.phase)
-        ORDER BY j.id FOR UPDATE OF j
+        ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
     LOOP
         problem := 'waits before another phase than its own'; subject := v_job.id;
         detail := format('its own is %s.%s', v_job.workflow, v_job.phase);
@@ -51,7 +51,7 @@ BEGIN
     END LOOP;
     FOR v_job IN
         SELECT j.* FROM jobs j LEFT JOIN workers w ON w.id = j.locked_by
-        WHERE j.status = 'running' AND w.no IS NULL ORDER BY j.id FOR UPDATE OF j
+        WHERE j.status = 'running' AND w.no IS NULL ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
     LOOP
         problem := 'runs under a worker that never was'; subject := v_job.id; detail := v_job.locked_by;
         IF p_repair THEN

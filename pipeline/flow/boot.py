@@ -65,6 +65,7 @@ class Engine(Middleware):
         brokers.current().exit_code = EXIT_CODE if running.stuck.draining else 0
         running.stuck.draining = True
         running.inbound.close_intake()
+        process.stopping.set()
         if not self._saturation.wait_until_idle(running.settings.shutdown_grace_seconds):
             running.release_all()
             self._saturation.wait_until_idle(GRACE + 1)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.flow import database
 from pipeline.flow.claim import Claim
 from pipeline.flow.group_statement import Ask, ClaimRow
 from pipeline.flow.settle import DEAD_LETTERED
 from pipeline.observe.counters import count
+from pipeline.rules.errors import database_is_unable
 from pipeline.rules.phase import PhaseSpec
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ ASIDE, LONGEST_ASIDE = 0.5, 5.0
 ALIVE = text("SELECT pipeline_alive(:holder), extract(epoch FROM now() - pg_postmaster_start_time())")
 LAST = text("SELECT outcome FROM attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 1")
 TAKE_OVER = text("SELECT pipeline_take_over(:worker, :id, :send, :holder, :fence, :delivery)")
+BRIEFLY = text("SET LOCAL lock_timeout = '200ms'")
 REPLAY = text("SELECT pipeline_replay(:id, :send)")
 TELL_MAINTENANCE = text("SELECT pg_notify('pipeline_maintenance', 'dead')")
 
@@ -102,7 +105,7 @@ def _refuse(worker: WorkerProcess, token: Token, delivery: Delivery, verdict: st
     """The message has nothing to do: it is acknowledged, or is a dead letter."""
     delivery.deferred = False
     if verdict == "failed" and delivery.revived:
-        _revive(token)
+        _revive(worker, token, delivery)
         return
     if verdict == "poisoned" or (verdict == "failed" and _is_dead_letter(token)):
         delivery.fail()
@@ -116,9 +119,19 @@ def _is_dead_letter(token: Token) -> bool:
     return database.insist(lambda connection: connection.execute(LAST, {"id": token.job_id}).scalar()) in DEAD_LETTERED
 
 
-def _revive(token: Token) -> None:
+def _revive(worker: WorkerProcess, token: Token, delivery: Delivery) -> None:
+    """A message that was moved back from the dead-letter queue starts its failed job again."""
     values = {"id": token.job_id, "send": token.send}
-    revived = database.insist(lambda connection: connection.execute(REPLAY, values).scalar_one())
+    try:
+        with database.engine().begin() as connection:
+            connection.execute(BRIEFLY)
+            revived = connection.execute(REPLAY, values).scalar_one()
+    except SQLAlchemyError as error:
+        if not database_is_unable(error):
+            raise
+        delivery.deferred = True
+        worker.inbound.set_aside(delivery, LONGEST_ASIDE)
+        return
     count("revived" if revived else "refused.superseded")
 
 

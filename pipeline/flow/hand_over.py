@@ -56,6 +56,7 @@ class HandOver:
             if completed.verdict == "lost":
                 count("discarded")
                 log.warning("result discarded: the claim was lost", job=str(claim.job_id), fence=claim.fence)
+                self._presence.lost(claim)
             elif completed.verdict != "repeated":
                 count(f"{claim.spec.queue}.succeeded")
             if completed.verdict != "went_on" and completed.sent_at is not None:

@@ -97,6 +97,11 @@ class Presence:
             if self._claims.get(claim.job_id) is claim:
                 del self._claims[claim.job_id]
 
+    def lost(self, claim: Claim) -> None:
+        """The attempt lost its job. If that was because this worker looked dead, the crash is refunded."""
+        if not claim.isolated:
+            self._refunds[claim.job_id] = claim.fence
+
     def held(self) -> list[Claim]:
         with self._lock:
             return list(self._claims.values())
@@ -151,9 +156,15 @@ class Presence:
         lost = connection.execute(BEAT, (self.worker_id, ids, fences, *self._report())).fetchall()
         self._failures = 0
         self._tell({(claim.job_id, claim.fence): claim for claim in claims}, lost)
-        if self._refunds:
-            values = (self.worker_id, [str(job) for job in self._refunds], list(self._refunds.values()))
-            for (job_id,) in connection.execute(REFUND, values).fetchall():
+        self._refund(connection)
+
+    def _refund(self, connection: psycopg.Connection[TupleRow]) -> None:
+        asked = dict(self._refunds)
+        if not asked:
+            return
+        values = (self.worker_id, [str(job) for job in asked], list(asked.values()))
+        for (job_id,) in connection.execute(REFUND, values).fetchall():
+            if self._refunds.get(job_id) == asked[job_id]:
                 del self._refunds[job_id]
 
     def _tell(self, held: dict[tuple[UUID, int], Claim], lost: Iterable[tuple[UUID, int, str]]) -> None:
@@ -163,9 +174,8 @@ class Presence:
                 continue  # it ended while the statement was under way, or knows already
             log.warning("attempt told to stop", job=str(job_id), fence=fence, status=status)
             claim.interrupt("cancelled" if status in ("cancelled", "deleted") else "lost")
-            if claim.reason == "lost" and not claim.isolated:
-                # Somebody thought that this worker was dead, and charged the job with a crash.
-                self._refunds[job_id] = fence
+            if claim.reason == "lost":
+                self.lost(claim)
             self.told()
 
     def _say_goodbye(self) -> None:

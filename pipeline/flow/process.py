@@ -132,6 +132,8 @@ class WorkerProcess:
         threading.Thread(target=settle_for_good, args=(self, completion.claim, error), daemon=True).start()
 
 
+# Set when this process is told to stop: whoever waits for something else need not wait any longer.
+stopping = threading.Event()
 _current: WorkerProcess | None = None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 
 import dramatiq
@@ -14,6 +14,7 @@ from pipeline import settings
 from pipeline.broker.topology import SWEEPS
 from pipeline.flow import sweeps
 from pipeline.flow.install import broker
+from pipeline.flow.process import stopping
 from pipeline.flow.reclaim import Reclaimer
 from pipeline.flow.reconcile import Reconciler
 from pipeline.observe import logs
@@ -60,8 +61,7 @@ def _look_twice(connection: sweeps.Connection) -> int:
     reclaimer = Reclaimer(config.patience_seconds, config.heartbeat_seconds)
     found = len(reclaimer.look(connection))
     for pause in (config.patience_seconds, config.heartbeat_seconds):
-        if reclaimer.suspects():
-            sleep(pause)
+        if reclaimer.suspects() and not stopping.wait(pause):
             found += len(reclaimer.look(connection))
     return found
 
@@ -73,8 +73,8 @@ def lost_messages(connection: sweeps.Connection) -> bool:
     reconciler = Reconciler(config)
     # Two looks, each of which hears every worker's next heartbeat; whoever leads the relay looks all the time.
     deadline = monotonic() + 4 * config.heartbeat_seconds + 4
-    while (wants_more := reconciler.check(connection)) and monotonic() < deadline:
-        sleep(1)
+    while (wants_more := reconciler.check(connection)) and monotonic() < deadline and not stopping.wait(1):
+        pass
     return not wants_more
 
 

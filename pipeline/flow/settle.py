@@ -46,6 +46,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 # How often a worker's thread asks for a row that another transaction holds, before it leaves that to one that can wait.
 TRIES = 3
 DEAD_LETTERED = ("exhausted", "poisoned")
+# How an attempt ends that others end: it was cancelled, or its worker looked dead.
+TAKEN_AWAY = ("lost", "cancelled", "crashed", "stale")
 
 
 def settle(worker: WorkerProcess, claim: Claim, done: Done | Completed) -> None:
@@ -149,15 +151,15 @@ def settle_error(worker: WorkerProcess, claim: Claim, error: BaseException) -> s
     """
     function, values = _transition(claim, error)
     if function is None:
-        count("discarded")
-        worker.log.warning("result discarded", job=str(claim.job_id), fence=claim.fence, reason=str(error))
-        return "lost"
+        return _discard(worker, claim, error)
     statement, pause, tries = text(f"SELECT {function}"), FIRST_PAUSE, TRIES
     while (verdict := _ask(statement, {**_key(claim), **values})) == "locked" and (tries := tries - 1):
         sleep(pause)
         pause *= 2
     if verdict == "locked":
         return verdict
+    if verdict in TAKEN_AWAY and not isinstance(error, Crashed):
+        return _discard(worker, claim, error)
     count(f"{claim.spec.queue}.{verdict}")
     if verdict == "succeeded":
         # It had committed after all, and only the answer was lost, so that nobody published its hand-over.
@@ -165,6 +167,13 @@ def settle_error(worker: WorkerProcess, claim: Claim, error: BaseException) -> s
     worker.log.warning("attempt ended", job=str(claim.job_id), phase=claim.spec.queue, fence=claim.fence,
                        verdict=verdict, error=describe(error))  # fmt: skip
     return verdict
+
+
+def _discard(worker: WorkerProcess, claim: Claim, error: BaseException) -> str:
+    count("discarded")
+    worker.log.warning("result discarded", job=str(claim.job_id), fence=claim.fence, reason=str(error))
+    worker.presence.lost(claim)
+    return "lost"
 
 
 def settle_for_good(worker: WorkerProcess, claim: Claim, error: BaseException) -> None:
