@@ -14,6 +14,7 @@ from pika.exceptions import AMQPError
 
 from chaos.fault import Hits, Scene, fault
 from chaos.observer import until
+from chaos.work import BEGUN, all_threads
 from pipeline.services.ports import answers
 from pipeline.services.rabbitmq import AMQP_GREETING
 from pipeline.services.rabbitmq_node import VHOST, node_environment
@@ -45,15 +46,27 @@ def wipe_broker(scene: Scene) -> Hits:
     return _restart(scene, lose)
 
 
-@fault("queue purge", load="deep")
+@fault("queue purge", explains=["handed_back"], load="deep")
 def purge(scene: Scene) -> Hits:
-    """Whatever waits in the queues, several times, until something was there."""
-    purged, tries = 0, 0
-    while tries < 5 or (not purged and tries < 40):
-        scene.pause(0.2, 0.6)
-        purged += _purge(scene)
-        tries += 1
-    return Hits(purged, "messages")
+    """Whatever waits in the queues while all workers are being replaced.
+
+    Pools keep the queues so short that otherwise every message is in a worker's hands, where no purge finds it.
+    """
+    if not scene.alone:  # the other fault needs its workers
+        return Hits(_purge_often(scene), "messages")
+    done = Hits(unit="messages")
+    for _ in range(3):
+        done.jobs += all_threads(scene, 4)
+        until(lambda: scene.observer.one(BEGUN, done.jobs, 1) >= len(done.jobs) // 2, 60, "every thread to have work")
+        with scene.stage.resting():
+            done.hits += _purge(scene)
+        scene.stage.crew.at_least(scene.observer, scene.stage.crew.size)
+        if done.hits or not done.jobs:
+            break
+    done.complaints += (
+        [] if done.hits or not done.jobs else ["no message ever waited in a queue: the fault hit nothing"]
+    )
+    return done
 
 
 @fault("connections closed by an operator")
@@ -115,6 +128,14 @@ def _measured_return(scene: Scene) -> Iterator[list[float]]:
     watcher.start()
     yield back
     watcher.join()
+
+
+def _purge_often(scene: Scene) -> int:
+    purged = 0
+    for _ in range(10):
+        scene.pause(0.2, 0.6)
+        purged += _purge(scene)
+    return purged
 
 
 def _purge(scene: Scene) -> int:

@@ -18,6 +18,8 @@ from pipeline import submit_many
 PATIENCE = 120.0
 Answer = TypeVar("Answer")
 PHASES = ("first", "second", "third")
+# A phase's default.
+POOL = 10
 BEGUN = "SELECT count(*) FROM jobs WHERE id = ANY (%s) AND fence >= %s"
 UNFINISHED = "SELECT count(*) FROM jobs WHERE id = ANY (%s) AND completed_at IS NULL"
 # The stream's own jobs take three seconds at most when nothing hinders them.
@@ -57,6 +59,15 @@ def long_jobs(scene: Scene, n: int, seconds: float) -> list[UUID]:
     jobs = submit_own(scene, scene.stage.subject.workflow, [{"n": number, **body} for number in range(n)])
     until(lambda: scene.observer.one(BEGUN, jobs, 2) >= n, 60, "the long phases to begin")
     return jobs
+
+
+def all_threads(scene: Scene, seconds: float) -> list[UUID]:
+    """Jobs that fill the pools of all three phases for so long: more than there are threads, so that messages wait."""
+    if not scene.stage.subject.has_ledger:
+        return []
+    times = [{phase: seconds if phase == long else 0.1 for phase in PHASES} for long in PHASES for _ in range(POOL)]
+    bodies = [{"n": n, "seconds": one} for n, one in enumerate(times)]
+    return submit_own(scene, scene.stage.subject.workflow, bodies)
 
 
 def stuck_jobs(scene: Scene, workflow: str, seconds: float, each: int = 2) -> list[UUID]:
