@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import sleep
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -73,12 +74,11 @@ def _set_aside(worker: WorkerProcess, delivery: Delivery) -> bool:
 
 def _meet(worker: WorkerProcess, token: Token, holder: str, fence: int, delivery: Delivery) -> str:
     """The job runs elsewhere. A living holder keeps it; a dead one loses it to us, under a new fence."""
-    free = holder != worker.id and _lock_is_free(worker, holder)
-    ours = holder == worker.id and not worker.runs(token.job_id)
-    if free or ours:
-        sleep(SECOND_LOOK)
-        free, ours = free and _lock_is_free(worker, holder), ours and not worker.runs(token.job_id)
-    if holder == worker.id and not ours:
+    if holder == worker.id:
+        free, gone = False, _seen_twice(lambda: not worker.runs(token.job_id))
+    else:
+        free = gone = _seen_twice(lambda: _lock_is_free(worker, holder))
+    if holder == worker.id and not gone:
         return "held"
     values = {"worker": worker.id, "id": token.job_id, "send": token.send, "holder": holder, "fence": fence,
               "delivery": delivery.id}  # fmt: skip
@@ -90,6 +90,19 @@ def _meet(worker: WorkerProcess, token: Token, holder: str, fence: int, delivery
         count("taken_over")
         worker.log.warning("took over from a dead worker", job=str(token.job_id), holder=holder)
     return verdict
+
+
+def _seen_twice(gone: Callable[[], bool]) -> bool:
+    """Whether it is so at two looks in a row. Also if it is not so yet at the first: the message of a worker that was
+    killed can be here before PostgreSQL has noticed, and nobody would find the job again for a while."""
+    first, second = gone(), False
+    for _ in range(2):
+        sleep(SECOND_LOOK)
+        second = gone()
+        if first or not second:
+            break
+        first = second
+    return first and second
 
 
 def _lock_is_free(worker: WorkerProcess, holder: str) -> bool:
