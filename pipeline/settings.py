@@ -29,7 +29,9 @@ class Settings(BaseSettings):
     database_url: SecretStr = _named("DATABASE_URL", description="PostgreSQL")
     rabbitmq_url: SecretStr = _named("RABBITMQ_URL", description="RabbitMQ; nodes of a cluster are separated by ;")
     rabbitmq_management_url: SecretStr | None = _named(
-        "RABBITMQ_MANAGEMENT_URL", default=None, description="its management API: lost messages are noticed by it"
+        "RABBITMQ_MANAGEMENT_URL",
+        default=None,
+        description="its management API: lost messages are noticed sooner by it",
     )
     worker_id: str | None = _named(
         "WORKER_ID", default=None, max_length=60, pattern=r"^[A-Za-z0-9._-]+$",

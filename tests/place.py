@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -19,6 +18,8 @@ from psycopg.rows import dict_row
 
 from pipeline.broker.topology import declare
 from pipeline.services import Servers, environment
+from tests.processes import kill, kill_group
+from tests.processes import lives as lives
 
 ROOT = Path(__file__).parent.parent
 # Most tests are about something else and need not wait. Whatever is about timings runs with the defaults: tests/defaults.
@@ -113,10 +114,10 @@ class Place:
 
     def close(self) -> None:
         for process in self._workers:
-            _kill_group(process.pid)
+            kill_group(process.pid)
             process.wait()
         for pid in self.pids() if self._db is not None and not self._db.closed else []:
-            _kill(pid)
+            kill(pid)
         if self._db is not None:
             self._db.close()
         from pipeline.flow import database
@@ -231,27 +232,3 @@ class Place:
     def statuses(self) -> dict[str, int]:
         return {f"{r['phase']}/{r['status']}": r["n"] for r in self.rows(
             "SELECT phase, status, count(*) AS n FROM jobs GROUP BY 1, 2 ORDER BY 1, 2")}  # fmt: skip
-
-
-def lives(pid: int) -> bool:
-    """Whether the process runs; a zombie does not."""
-    try:
-        os.kill(pid, 0)
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (ProcessLookupError, FileNotFoundError):
-        return False
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
-def _kill_group(pid: int) -> None:
-    try:
-        os.killpg(pid, signal.SIGCONT)
-        os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass

@@ -8,12 +8,10 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from dramatiq import Message
-from dramatiq.errors import DecodeError
-
 from pipeline.broker import aside, frames
 from pipeline.broker.aside import Aside
 from pipeline.broker.boot_order import BootOrder
+from pipeline.broker.decode import decode
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.link import Link, Side
 from pipeline.broker.topology import SWEEPS, QueueType, arguments, declare
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("pipeline.broker")
 
 OnDelivery = Callable[[Delivery], None]
-BODY_LIMIT = 256 * 1024
 LISTEN_AGAIN = 0.2
 
 
@@ -160,7 +157,7 @@ class Inbound(Side):
             self._link.later(LISTEN_AGAIN, partial(self._add, queue, *self._consumers[queue]))
 
     def _deliver(self, queue: str, channel: Channel, tag: int, headers: dict[str, Any], body: bytes) -> None:
-        message = self._decode(queue, body)
+        message = decode(queue, body)
         if message is None:
             channel.basic_nack(tag, requeue=False)
             return
@@ -181,25 +178,6 @@ class Inbound(Side):
             )
             self._unstarted.discard(delivery)
             delivery.channel.basic_nack(delivery.tag, requeue=False)
-
-    def _decode(self, queue: str, body: bytes) -> Message[Any] | None:
-        if len(body) > BODY_LIMIT:
-            log.error(
-                "queue %s: a message of %d bytes was sent to the dead letters; the limit is %d",
-                queue,
-                len(body),
-                BODY_LIMIT,
-            )
-            return None
-        try:
-            message = Message.decode(body)
-        except DecodeError as error:
-            log.error("queue %s: a message that is not Dramatiq's was sent to the dead letters: %s", queue, error)
-            return None
-        if wrong := _wrong(message):
-            log.error("queue %s: a message was sent to the dead letters: %s", queue, wrong)
-            return None
-        return message if message.queue_name == queue else message.copy(queue_name=queue)
 
     def _acknowledge(self, deliveries: list[Delivery]) -> None:
         channel, connection = self.channel, self._connection
@@ -257,12 +235,3 @@ class Inbound(Side):
     def _ranked(self) -> list[str]:
         """Earliest phase first: a thread that has just become free takes what arrives first."""
         return sorted(self._consumers, key=self._order.rank)
-
-
-def _wrong(message: Message[Any]) -> str | None:
-    """What Dramatiq takes as given and would stumble over; a message with an ``eta`` it would keep in memory."""
-    if not type(message.queue_name) is type(message.actor_name) is type(message.message_id) is str:
-        return "its names are no text"
-    if type(message.options) is not dict or type(message.kwargs) is not dict:
-        return "its options or keywords are no object"
-    return "it asks to be delayed, and nothing waits here" if "eta" in message.options else None

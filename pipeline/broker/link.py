@@ -7,16 +7,16 @@ alarm lasts, and acknowledgements must still get through then.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from threading import Thread
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pika.adapters.select_connection import IOLoop, SelectConnection
+from pika.adapters.select_connection import IOLoop
 from pika.exceptions import AMQPConnectionError
 
-from pipeline.broker import frames
+from pipeline.broker.swift import SwiftConnection
 
 if TYPE_CHECKING:
     from pika.channel import Channel
@@ -106,69 +106,6 @@ class Link:
         for side in self._sides:
             side.close()
         self.later(0.2, self._loop.stop)
-
-
-class SwiftConnection(SelectConnection):
-    """pika's connection, with a shorter way for what there is most of (see ``frames``).
-
-    ``consumers`` take plain deliveries: no headers, one frame; pika reads all others. ``on_confirm`` hears which
-    message was taken, and whether all before it were.
-    """
-
-    _frame_buffer: bytes
-
-    def __init__(self, *args: Any, **keywords: Any) -> None:
-        self.consumers: dict[bytes, Callable[[int, bytes], None]] = {}
-        self.on_confirm: Callable[[int, bool], None] | None = None
-        self._held: list[bytes] | None = None
-        super().__init__(*args, **keywords)
-
-    @contextmanager
-    def corked(self) -> Iterator[None]:
-        """What is sent meanwhile goes out in one piece: pika makes a system call and a packet of each frame."""
-        held: list[bytes] = []
-        self._held = held
-        try:
-            yield
-        finally:
-            self._held = None
-            if held and self.is_open:
-                self._emit(b"".join(held))
-
-    def _on_data_available(self, data_in: bytes) -> None:
-        data, start = self._frame_buffer + data_in, 0
-        while end := frames.next_frame(data, start):
-            if self.on_confirm and (confirmed := frames.confirm(data, start)):
-                self.bytes_received += end - start
-                start = end
-                self.on_confirm(*confirmed)
-                continue
-            plain = frames.plain_delivery(data, start, end)
-            if plain is frames.UNFINISHED:
-                break
-            consumer = self.consumers.get(plain.consumer) if plain else None
-            if plain and consumer:
-                self.bytes_received += plain.end - start
-                start = plain.end
-                consumer(plain.tag, plain.body)
-            else:
-                self._frame_buffer = data[start:end]
-                start = end
-                super()._on_data_available(b"")  # type: ignore[misc]
-        self._frame_buffer = data[start:]
-
-    def emit(self, data: bytes) -> None:
-        """Send frames that were made elsewhere."""
-        self._adapter_emit_data(data)
-
-    def _adapter_emit_data(self, data: bytes) -> None:
-        if self._held is None:
-            self._emit(data)
-        else:
-            self._held.append(data)
-
-    def _emit(self, data: bytes) -> None:
-        super()._adapter_emit_data(data)  # type: ignore[misc]
 
 
 class Side:

@@ -190,10 +190,8 @@ def take_over(db: Db, hold: Hold, worker: str = "w2", send: int | None = None, d
 def reclaim(db: Db) -> list[Row]:
     """As if everybody who is suspect now had been seen before."""
     silent = rows(db, "SELECT job_id, fence FROM pipeline_silent_jobs('1 day') WHERE stale")
-    return rows(
-        db, "SELECT * FROM pipeline_reclaim(ARRAY(SELECT pipeline_missing_workers()), %s::uuid[], %s::bigint[])",
-        [row["job_id"] for row in silent], [row["fence"] for row in silent],
-    )  # fmt: skip
+    statement = "SELECT * FROM pipeline_reclaim(ARRAY(SELECT pipeline_missing_workers()), %s::uuid[], %s::bigint[])"
+    return rows(db, statement, [row["job_id"] for row in silent], [row["fence"] for row in silent])
 
 
 # ---- from outside
