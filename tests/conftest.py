@@ -15,7 +15,7 @@ from pipeline import services
 from pipeline.services import Servers
 from tests import shared
 from tests.databases import Databases
-from tests.place import Place
+from tests.place import OPTIONAL, Place
 
 # Properties are checked with the same examples in every run, and never fail because the machine is slow.
 settings.register_profile(
@@ -85,3 +85,15 @@ def place(servers: Servers, databases: Databases, tmp_path: Path, monkeypatch: p
     settings.get.cache_clear()
     servers.rabbitmq.delete_vhost(name)
     databases.give_back(name)
+
+
+@pytest.fixture
+def users(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """As ``place``, with the settings that users have: two addresses, and nothing else."""
+    from pipeline import settings
+
+    place.unset = OPTIONAL
+    for name in OPTIONAL:
+        monkeypatch.delenv(name, raising=False)
+    settings.get.cache_clear()
+    return place

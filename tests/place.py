@@ -22,17 +22,16 @@ from tests.processes import kill, kill_group
 from tests.processes import lives as lives
 
 ROOT = Path(__file__).parent.parent
-# Most tests are about something else and need not wait. Whatever is about timings runs with the defaults: tests/defaults.
+# Most tests are about something else and need not wait. What is about timings runs with the defaults: see ``users``.
 SHORT = {"PIPELINE_PATIENCE_SECONDS": "1", "PIPELINE_HEALTH_SECONDS": "3", "PIPELINE_HEARTBEAT_SECONDS": "1"}
+OPTIONAL = frozenset({"RABBITMQ_MANAGEMENT_URL", *SHORT})
 
 
 class Place:
     """Everything of one test. ``close`` leaves no process behind."""
 
-    def __init__(self, servers: Servers, name: str, folder: Path, timings: dict[str, str] | None = None) -> None:
+    def __init__(self, servers: Servers, name: str, folder: Path) -> None:
         self.servers = servers
-        self.management = True
-        self.timings = SHORT if timings is None else timings
         self.name = name
         self.folder = folder
         self.record_path = folder / "executions"
@@ -54,18 +53,14 @@ class Place:
         chosen = {
             "DATABASE_URL": self.database_url,
             "RABBITMQ_URL": self.servers.rabbitmq.url(self.name),
-            **self._management(),
+            "RABBITMQ_MANAGEMENT_URL": environment(self.servers)["RABBITMQ_MANAGEMENT_URL"],
             "PIPELINE_WORKFLOWS": "tests.workflows",
             "PIPELINE_TEMP_FOLDER": str(self.folder / "temp"),
             "TEST_RECORD": str(self.record_path),
             "PYTHONPATH": str(ROOT),
-            **self.timings,
+            **SHORT,
         }
         return {name: value for name, value in chosen.items() if name not in self.unset}
-
-    def _management(self) -> dict[str, str]:
-        name = "RABBITMQ_MANAGEMENT_URL"
-        return {name: environment(self.servers)[name]} if self.management else {}
 
     # ---- workers
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from pipeline import services, settings
 from tests import shared
-from tests.place import Place
-from tests.slow.conftest import OPTIONAL
+from tests.place import OPTIONAL, Place
 
 SENT_AGAIN = "SELECT count(*) FROM jobs WHERE phase = 'first' AND send > 1"
 

@@ -14,29 +14,29 @@ QUEUE = "single.act"
 
 
 @pytest.mark.parametrize("lose", ["queue_purge", "queue_delete"])
-def test_what_a_queue_lost_is_done_within_five_minutes(default: Place, lose: str) -> None:
+def test_what_a_queue_lost_is_done_within_five_minutes(users: Place, lose: str) -> None:
     """Two of twelve jobs run when the other messages vanish."""
-    default.worker(threads=2)
+    users.worker(threads=2)
     jobs = submit_many(None, "single", [{"do": "sleep", "seconds": 5}] * 12)
-    default.until(lambda: default.statuses().get("act/running") == 2, what="two to run")
-    default.until(lambda: default.depth(QUEUE) >= 12, what="all messages")
+    users.until(lambda: users.statuses().get("act/running") == 2, what="two to run")
+    users.until(lambda: users.depth(QUEUE) >= 12, what="all messages")
     # A process whose threads are all busy gives back what it has not begun; only then can RabbitMQ lose it.
-    default.until(lambda: default.channel().queue_declare(QUEUE, passive=True).method.message_count == 10, what="ten")
+    users.until(lambda: users.channel().queue_declare(QUEUE, passive=True).method.message_count == 10, what="ten")
     started = time.monotonic()
-    getattr(default.channel(), lose)(QUEUE)
-    rows = default.finished(*jobs, timeout=300)
+    getattr(users.channel(), lose)(QUEUE)
+    rows = users.finished(*jobs, timeout=300)
     print(f"{lose}: all done {time.monotonic() - started:.0f} s after the loss")
     assert {row["status"] for row in rows} == {"succeeded"}
-    assert len(default.executions()) == len(jobs)
+    assert len(users.executions()) == len(jobs)
 
 
-def test_a_flowing_load_is_sent_once(default: Place) -> None:
+def test_a_flowing_load_is_sent_once(users: Place) -> None:
     """Short jobs on four threads for two minutes: every look meets messages on their way."""
-    default.worker(threads=4)
+    users.worker(threads=4)
     ends, done = time.monotonic() + 120, 0
     while time.monotonic() < ends:
         jobs = submit_many(None, "triple", [{"seconds": 0.01}] * 400)
-        default.finished(*jobs, timeout=120)
+        users.finished(*jobs, timeout=120)
         done += len(jobs)
     print(f"{done} jobs of three phases")
-    assert "sent again" not in default.logs()
+    assert "sent again" not in users.logs()
