@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from select import POLLIN, poll
 
@@ -11,6 +12,10 @@ from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier
 
 from db.engine import connect
+from pipeline.flow.waiter import Waiter
+from pipeline.observe import logs
+
+log = logs.get("pipeline.leader")
 
 # How long to wait before the leader is looked at.
 PATIENCE = "60s"
@@ -74,6 +79,66 @@ class LeaderLock:
         return True
 
 
+Lead = Callable[[LeaderLock, psycopg.Connection[TupleRow]], None]
+
+
+class LeaderThread:
+    """Waits for the lock and then calls ``lead``, which returns to let another lead, or when ``stopping``.
+
+    Only while ``ready`` says so does this process take part; it may wait a little before it says no. After a failure
+    it takes part again: should the thread die, this process would never lead, and nobody would notice.
+    """
+
+    def __init__(self, dsn: str, name: str, view: str, worker_no: int, *, lead: Lead,
+                 ready: Callable[[], bool] = lambda: True) -> None:  # fmt: skip
+        self._dsn = dsn
+        self._name = name
+        self._view = view
+        self._worker_no = worker_no
+        self._lead = lead
+        self._ready = ready
+        self._lock: LeaderLock | None = None
+        self.waiter = Waiter()
+        self.stopping = False
+        self.leading = False
+        self.thread = threading.Thread(target=self._run, name=f"pipeline-{name}", daemon=True)
+
+    def start(self) -> None:
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.stopping = True
+        if self._lock is not None:
+            self._lock.stop()
+        self.waiter.wake()
+        self.thread.join(5)
+
+    def _run(self) -> None:
+        while not self.stopping:
+            try:
+                if self._ready():
+                    self._take_part()
+            except psycopg.Error as error:
+                log.warning("lost PostgreSQL; trying again", part=self._name, error=str(error).strip())
+                self.waiter.wait(None, 0.3)
+            except Exception:
+                log.exception("failed; it starts again", part=self._name)
+                self.waiter.wait(None, 1.0)
+
+    def _take_part(self) -> None:
+        with waiting_to_lead(self._dsn, self._name, self._view, self._worker_no) as lock:
+            self._lock = lock
+            while not self.stopping and not lock.take():
+                pass
+            try:
+                with connect(self._dsn, self._name) as connection:
+                    self.leading = True
+                    log.info("this process leads", part=self._name)
+                    self._lead(lock, connection)
+            finally:
+                self.leading = False
+
+
 @contextmanager
 def waiting_to_lead(dsn: str, name: str, view: str, worker_no: int) -> Iterator[LeaderLock]:
     """A lock to take; given up at the end of the block."""
@@ -81,6 +146,11 @@ def waiting_to_lead(dsn: str, name: str, view: str, worker_no: int) -> Iterator[
         connection.execute(f"SET lock_timeout = '{PATIENCE}'")
         connection.execute("SET idle_in_transaction_session_timeout = 0")
         yield LeaderLock(connection, name, view)
+
+
+def told(connection: psycopg.Connection[TupleRow]) -> bool:
+    """Whether anybody has sent word since the last time."""
+    return bool(list(connection.notifies(timeout=0)))
 
 
 def _readable(socket: int) -> bool:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-from time import monotonic, sleep
+from time import monotonic
 
 import psycopg
 from psycopg.rows import TupleRow
 
-from db.engine import connect
 from pipeline.broker.outbound import Outbound, Outgoing
 from pipeline.broker.topology import dead_letter_queue
 from pipeline.flow import sweeps
-from pipeline.flow.leader import LeaderLock, waiting_to_lead
+from pipeline.flow.leader import LeaderLock, LeaderThread, told
 from pipeline.flow.message import compose, encode
 from pipeline.flow.reclaim import Reclaimed, Reclaimer
 from pipeline.flow.temp_folders import TempFolders, database_id
-from pipeline.flow.waiter import Waiter
-from pipeline.observe import logs
 from pipeline.settings import Settings
-
-log = logs.get("pipeline.maintenance")
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -40,49 +34,23 @@ class Maintenance:
 
     def __init__(self, config: Settings, worker_no: int, outbound: Outbound) -> None:
         self._config = config
-        self._worker_no = worker_no
         self._outbound = outbound
         self._letters: list[Outgoing] = []
         self._statistics = sweeps.Report(config.health_seconds)
-        self._waiter = Waiter()
-        self._stopping = False
-        self._lock: LeaderLock | None = None
-        self._thread = threading.Thread(target=self._run, name="pipeline-maintenance", daemon=True)
+        self._leader = LeaderThread(config.dsn, "maintenance", "maintenance_leader", worker_no, lead=self._lead)
 
     def start(self) -> None:
-        self._thread.start()
+        self._leader.start()
 
     def stop(self) -> None:
-        self._stopping = True
-        if self._lock is not None:
-            self._lock.stop()
-        self._waiter.wake()
-        self._thread.join(5)
-
-    def _run(self) -> None:
-        while not self._stopping:
-            try:
-                with waiting_to_lead(self._config.dsn, "maintenance", "maintenance_leader", self._worker_no) as lock:
-                    self._lock = lock
-                    while not self._stopping and not lock.take():
-                        pass
-                    with connect(self._config.dsn, "maintenance") as connection:
-                        self._lead(lock, connection)
-            except psycopg.Error as error:
-                log.warning("maintenance lost PostgreSQL; trying again", error=str(error).strip())
-                self._waiter.wait(None, 0.3)
-            except Exception:
-                # Should its thread die, this process would never lead again, and nobody would notice.
-                log.exception("maintenance failed; it starts again")
-                sleep(1)
+        self._leader.stop()
 
     def _lead(self, lock: LeaderLock, connection: Connection) -> None:
         connection.execute("LISTEN pipeline_maintenance")
-        log.info("this process leads maintenance")
         # A new one for each connection: right after an outage nobody can be told from the dead.
         reclaimer = Reclaimer(self._config.patience_seconds, self._config.heartbeat_seconds)
         due = 0.0
-        while not self._stopping:
+        while not self._leader.stopping:
             lock.check()
             if monotonic() >= due:
                 due = monotonic() + self._config.health_seconds
@@ -90,9 +58,9 @@ class Maintenance:
             self._reclaim(connection, reclaimer)
             held = bool(_value(connection, "SELECT pipeline_finish_batches()"))
             pauses = [due - monotonic(), reclaimer.next_look(), ASK_AGAIN if held else self._config.health_seconds]
-            if not _told(connection):
-                self._waiter.wait(connection, min(pauses))
-                _told(connection)
+            if not told(connection):
+                self._leader.waiter.wait(connection, min(pauses))
+                told(connection)
 
     def _report(self, connection: Connection) -> None:
         TempFolders(self._config.temp_folder, database_id(connection)).sweep()
@@ -120,11 +88,6 @@ def _dead_letter(connection: Connection, one: Reclaimed) -> Outgoing | None:
     )  # fmt: skip
     headers = {"x-pipeline-dead": "poisoned"}
     return Outgoing(dead_letter_queue(one.queue), encode(letter), priority, one.job_id, send, moment, headers)
-
-
-def _told(connection: Connection) -> bool:
-    """Whether anybody has sent word since the last time."""
-    return bool([notify.payload for notify in connection.notifies(timeout=0)])
 
 
 def _value(connection: Connection, statement: str) -> object:

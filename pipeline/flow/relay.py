@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 
 import psycopg
 from psycopg.rows import TupleRow
 
-from db.engine import connect
 from pipeline.broker.outbound import Outbound, Outgoing
-from pipeline.flow.leader import LeaderLock, waiting_to_lead
+from pipeline.flow.leader import LeaderLock, LeaderThread, told
 from pipeline.flow.message import compose, encode
 from pipeline.flow.refusals import Refusals
-from pipeline.flow.waiter import Waiter
 from pipeline.observe import logs
 from pipeline.observe.counters import count
 
@@ -39,7 +37,6 @@ class Relay:
 
     def __init__(self, dsn: str, worker_no: int, outbound: Outbound, *, backstop: float,
                  on_reconnect: Callable[[], None] = lambda: None) -> None:  # fmt: skip
-        self._dsn = dsn
         self._worker_no = worker_no
         self._outbound = outbound
         self._backstop = backstop
@@ -49,52 +46,32 @@ class Relay:
         self._refusals = Refusals()
         self._unsent: list[Outgoing] = []
         self._moved = False
-        self._waiter = Waiter()
-        self._stopping = False
-        self._lock: LeaderLock | None = None
-        self.leading = False
-        self._thread = threading.Thread(target=self._run, name="pipeline-relay", daemon=True)
+        self._leader = LeaderThread(
+            dsn,
+            "relay",
+            "relay_seat",
+            worker_no,
+            lead=self._lead,
+            ready=lambda: outbound.ready.wait(WITHOUT_BROKER / 4),
+        )
+
+    @property
+    def leading(self) -> bool:
+        return self._leader.leading
 
     def start(self) -> None:
-        self._thread.start()
+        self._leader.start()
 
     def stop(self) -> None:
-        self._stopping = True
-        if self._lock is not None:
-            self._lock.stop()
-        self._waiter.wake()
-        self._thread.join(5)
+        self._leader.stop()
 
-    def _run(self) -> None:
-        while not self._stopping:
-            try:
-                if self._outbound.ready.wait(0.5):
-                    self._take_part()
-            except psycopg.Error as error:
-                log.warning("the relay lost PostgreSQL; trying again", error=str(error).strip())
-                self._waiter.wait(None, 0.3)
-            except Exception:
-                # A relay whose thread died would never lead again, and nobody would notice.
-                log.exception("the relay failed; it starts anew")
-                sleep(1)
-
-    def _take_part(self) -> None:
-        with waiting_to_lead(self._dsn, "relay", "relay_seat", self._worker_no) as lock:
-            self._lock = lock
-            while not self._stopping and not lock.take():
-                pass
-            try:
-                with connect(self._dsn, "relay") as connection:
-                    self.leading = True
-                    self._lead(lock, connection)
-            finally:
-                self.leading = False
+    def _reaches_broker(self) -> bool:
+        return self._outbound.ready.wait(0.5)
 
     def _lead(self, lock: LeaderLock, connection: psycopg.Connection[TupleRow]) -> None:
         connection.execute("LISTEN pipeline_relay")
-        log.info("this process leads the relay")
         reached = monotonic()
-        while not self._stopping:
+        while not self._leader.stopping:
             lock.check()
             if self._outbound.ready.is_set():
                 reached = monotonic()
@@ -105,7 +82,7 @@ class Relay:
                 log.warning("this process does not reach RabbitMQ; another may lead the relay")
                 return
             else:
-                self._waiter.wait(None, FASTEST_LOOK)
+                self._leader.waiter.wait(None, FASTEST_LOOK)
 
     def _send(self, connection: psycopg.Connection[TupleRow]) -> bool:
         """Admit a batch, publish it, wait once for all confirms. True if there may be more at once."""
@@ -142,7 +119,7 @@ class Relay:
 
         self._outbound.publish(messages, done)
         while not confirmed.wait(1.0):
-            if self._stopping:
+            if self._leader.stopping:
                 return messages  # unknown, so that they are sent again; a copy is void
         return result
 
@@ -162,9 +139,9 @@ class Relay:
         if self._unsent:
             pauses.append(SLOWEST_LOOK)
         # What was said while PostgreSQL was being asked has been read already: there is nothing to wait for.
-        if not _told(connection):
-            self._waiter.wait(connection, min(pauses))
-            _told(connection)
+        if not told(connection):
+            self._leader.waiter.wait(connection, min(pauses))
+            told(connection)
 
     def _next_look(self, waiting: bool) -> float:
         """Look again soon after something moved, twice a second while jobs wait at a full queue, else ever less often.
@@ -178,11 +155,6 @@ class Relay:
             self._pause = min(self._pause * 2, SLOWEST_LOOK if waiting else self._backstop)
         self._moved = False
         return self._pause
-
-
-def _told(connection: psycopg.Connection[TupleRow]) -> bool:
-    """Whether anybody has sent word since the last time."""
-    return bool([notify.payload for notify in connection.notifies(timeout=0)])
 
 
 def _outgoing(row: Any) -> Outgoing:

@@ -112,7 +112,7 @@ def test_a_process_that_waits_to_lead_stops_at_once(place: Place) -> None:
         started = monotonic()
         relay.stop()
         assert monotonic() - started < 1
-        assert not relay._thread.is_alive()
+        assert not relay._leader.thread.is_alive()
 
 
 def test_word_that_came_while_it_was_asking_is_not_slept_through(place: Place) -> None:
@@ -128,7 +128,7 @@ def test_word_that_came_while_it_was_asking_is_not_slept_through(place: Place) -
         relay._pause = relay._backstop
         relay._rest(connection)
         assert monotonic() - started < 10
-        threading.Timer(0.5, relay._waiter.wake).start()
+        threading.Timer(0.5, relay._leader.waiter.wake).start()
         started = monotonic()
         relay._rest(connection)
         assert monotonic() - started > 0.4, "it was told once, and should have slept"
