@@ -39,6 +39,8 @@ BEGIN
     WHERE j.id = ANY (v_waiting);
     UPDATE outbox o SET phase_id = v_to.id, sent_at = NULL, sent_by = NULL, reserved = false,
         reason = CASE WHEN o.due_at IS NULL THEN 'moved' ELSE o.reason END,
+        -- Whoever waited for that lane's rate no longer has a lane.
+        due_at = CASE WHEN o.due_at = 'infinity' AND v_to.position <> 1 THEN NULL ELSE o.due_at END,
         lane = CASE WHEN v_to.position = 1 THEN o.lane END
     WHERE o.job_id = ANY (v_waiting);
     moved := coalesce(cardinality(v_waiting), 0);
