@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # A write that begins near the end of the time limit still gets this long.
 WRITE_TIME = 5.0
+CANCEL_TIMEOUT = 2.0
 STEP = 0.1
 
 
@@ -60,6 +61,7 @@ class Claim:
     abandoned: bool = False
     _working: int | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _cancelling: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
         self.deadline = monotonic() + self.spec.time_limit
@@ -101,7 +103,7 @@ class Claim:
     def give_up(self) -> bool:
         """Settle it without its thread, which does not come back. False if it did after all."""
         with self._lock:
-            self.abandoned = not self.finished
+            self.abandoned = self.delivery.abandoned = not self.finished
             return self.abandoned
 
     @contextmanager
@@ -111,7 +113,15 @@ class Claim:
         try:
             yield
         finally:
-            self.using = None
+            # The connection goes back to the pool: a cancel that is on its way must not hit its next user.
+            with self._cancelling:
+                self.using = None
+
+    def cancel_write(self) -> None:
+        """End on the server what is being written, so that its thread comes back from it."""
+        with self._cancelling:
+            if self.using is not None:
+                self.using.cancel_safe(timeout=CANCEL_TIMEOUT)
 
     def begin_write(self) -> None:
         """The work is done; its write is bounded by what is left of the time limit, or by a little more."""

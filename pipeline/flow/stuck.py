@@ -44,7 +44,6 @@ class StuckThreads:
     def abandon(self, claim: Claim) -> None:
         """Settle the claim without its thread, unless that came back in the meantime."""
         if claim.give_up():
-            claim.delivery.abandoned = True
             threading.Thread(target=self._settle, args=(claim,), daemon=True).start()
 
     def came_back(self) -> None:

@@ -17,7 +17,6 @@ log = logs.get("pipeline.worker")
 # How long an attempt that was told to stop may take. An exception reaches a Python thread at its next bytecode, and
 # nothing reaches one that is blocked in a system call or in C.
 GRACE = 2.0
-CANCEL_TIMEOUT = 2.0
 NEVER = float("inf")
 
 
@@ -66,7 +65,7 @@ class Watch:
             claim.interrupt("time_limit")
         if claim.reason is not None and not claim.finished:
             if claim.using is not None:
-                threading.Thread(target=_cancel, args=(claim.using,), daemon=True).start()
+                threading.Thread(target=_cancel, args=(claim,), daemon=True).start()
             if claim.thread is not None and claim.interrupted_at + GRACE <= now:
                 self._abandon(claim)
 
@@ -80,9 +79,8 @@ def _next_moment(claim: Claim) -> float:
     return NEVER if claim.thread is None else claim.interrupted_at + GRACE
 
 
-def _cancel(connection: psycopg.Connection[object]) -> None:
-    """A write that is under way ends on the server, so that its thread comes back from it."""
+def _cancel(claim: Claim) -> None:
     try:
-        connection.cancel_safe(timeout=CANCEL_TIMEOUT)
+        claim.cancel_write()
     except psycopg.Error as error:
-        log.warning("a write could not be cancelled", error=str(error).strip())
+        log.warning("a write could not be cancelled", job=str(claim.job_id), error=str(error).strip())

@@ -22,7 +22,7 @@ def claim() -> Claim:
     return Claim(
         spec=PhaseSpec("triple", "second"), job_id=uuid4(), fence=1, attempts=0, max_attempts=3, crashes=0,
         isolated=False, priority=0, body={}, results={}, trace_id="0" * 32, span_id="0" * 16,
-        delivery=cast("Delivery", None),
+        delivery=cast("Delivery", SimpleNamespace(abandoned=False)),
     )  # fmt: skip
 
 
@@ -41,6 +41,7 @@ def test_an_attempt_is_settled_by_its_thread_or_without_it_and_never_twice() -> 
     thread_first, given_up_first = claim(), claim()
     assert thread_first.finish() and not thread_first.give_up()
     assert given_up_first.give_up() and not given_up_first.finish()
+    assert (thread_first.delivery.abandoned, given_up_first.delivery.abandoned) == (False, True)
 
 
 class Loop:
