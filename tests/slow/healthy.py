@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -37,6 +38,7 @@ def main() -> None:
         place.close()
     finally:
         shared.end(folder / "servers")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _watch(place: Place, wish: argparse.Namespace) -> None:
