@@ -14,6 +14,7 @@ SLACK = timedelta(seconds=5)
 # A worker that is cut off for less than this has its lock back before anybody may call it dead.
 CUT_OFF = timedelta(seconds=1)
 TAKEN = ("crashed", "stale", "poisoned")
+REFUNDED = "it came back: not charged"
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,8 @@ def _history(evidence: Evidence, found: Findings, fine: set[str]) -> None:
 
 
 def _is_fine(attempt: Attempt, evidence: Evidence, fine: set[str]) -> bool:
-    if attempt.outcome in TAKEN:
+    # A crash that was refunded is judged as one: a worker that was never away must not lose a job.
+    if attempt.outcome in TAKEN or (attempt.outcome == "handed_back" and REFUNDED in (attempt.error or "")):
         return any(absence.explains(attempt, evidence.lease) for absence in evidence.absences)
     return attempt.outcome in fine or (attempt.outcome == "cancelled" and attempt.job in evidence.cancelled)
 

@@ -97,6 +97,16 @@ def test_a_crash_is_explained_only_by_the_absence_of_that_very_worker() -> None:
     assert not reconcile(replace(books, absences=[Absence("cut off", "victim-", at(-5), at(1))]), [])
 
 
+def test_a_crash_that_was_refunded_is_judged_as_one() -> None:
+    """It costs nothing, and a worker that was never away must not lose a job all the same."""
+    books = honest()
+    said = "worker victim-7 died while it ran this job (it came back: not charged)"
+    refunded = [replace(a, outcome="handed_back", error=said) if a.outcome == "crashed" else a for a in books.attempts]
+    assert reconcile(replace(books, attempts=refunded, absences=[]), ["handed_back"]).unexplained
+    absence = Absence("cut off", "victim-", at(-5), at(1))
+    assert not reconcile(replace(books, attempts=refunded, absences=[absence]), [])
+
+
 def test_a_stale_lease_is_explained_only_by_a_freeze_that_outlasted_it() -> None:
     """A worker that was cut off keeps its lease as long as one that was not."""
     books = honest()

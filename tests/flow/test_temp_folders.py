@@ -89,7 +89,10 @@ def test_a_program_that_a_phase_started_does_not_keep_the_folder(tmp_path: Path)
     """The lock is the worker's alone."""
     mine = TempFolders(tmp_path, "db")
     folder = mine.open("worker-1")
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False) as child:
+    program = [sys.executable, "-c", "print('here', flush=True); input()"]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=False) as child:
+        # Until it is a program of its own, it is a copy of this process and has the lock, too.
+        assert child.stdout is not None and child.stdout.readline() == b"here\n"
         assert TempFolders(tmp_path, "db").sweep() == []
         assert mine._lock is not None
         os.close(mine._lock)  # as the end of the process would
