@@ -51,7 +51,7 @@ class Settings(BaseSettings):
     patience_seconds: float = Field(default=5.0, gt=0, description="how long a worker may be missing before it is dead")
     backstop_seconds: float = Field(default=30.0, ge=5, description="between two looks of a relay that nobody wakes")
     shutdown_grace_seconds: float = Field(
-        default=5.0, ge=0, description="for running jobs at shutdown; then they go back at no cost"
+        default=4.0, ge=0, description="for running jobs at shutdown; then they go back at no cost"
     )
     backoff_scale: float = Field(default=1.0, gt=0, description="multiplies every backoff; below 1 for demos and tests")
     keep_days: float = Field(default=30.0, gt=0, description="how long finished jobs and their history are kept")

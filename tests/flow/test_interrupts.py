@@ -13,6 +13,7 @@ import pytest
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.inbound import Inbound
 from pipeline.broker.link import Link
+from pipeline.flow import claiming
 from pipeline.flow.claim import Claim, Interrupted
 from pipeline.flow.saturation import Saturation
 from pipeline.rules.phase import PhaseSpec
@@ -110,3 +111,23 @@ def test_the_thread_that_speaks_amqp_starts_again_when_it_fails() -> None:
     assert link._thread.is_alive()
     link.stop()
     assert not link._thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("looks", "gone"),
+    [
+        ([True, True], True),
+        ([True, False], False),
+        ([False, False], False),
+        ([False, True, True], True),
+        ([False, True, False], False),
+    ],
+)
+def test_a_holder_is_gone_only_at_two_looks_in_a_row(
+    looks: list[bool], gone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is not gone yet is looked at again: RabbitMQ may notice a death before PostgreSQL does."""
+    monkeypatch.setattr(claiming, "SECOND_LOOK", 0.0)
+    left = list(looks)
+    assert claiming._seen_twice(lambda: left.pop(0)) is gone
+    assert left == []
