@@ -15,8 +15,11 @@ BEGIN
                      FROM running_jobs j WHERE j.locked_by = v_worker.id ORDER BY j.id FOR NO KEY UPDATE SKIP LOCKED
         LOOP
             job_id := v_row.id; queue := v_row.queue; send := v_row.send; worker := v_worker.id;
-            verdict := pipeline_crash(v_row.id, v_row.fence, 'crashed',
-                format('worker %s died while it ran this job', v_worker.id), NOT coalesce(v_row.isolated, false));
+            verdict := CASE WHEN v_worker.leaving
+                THEN pipeline_crash(v_row.id, v_row.fence, 'handed_back',
+                    format('worker %s stopped before it could settle this job', v_worker.id), false)
+                ELSE pipeline_crash(v_row.id, v_row.fence, 'crashed',
+                    format('worker %s died while it ran this job', v_worker.id), NOT coalesce(v_row.isolated, false)) END;
             RETURN NEXT;
         END LOOP;
         PERFORM pipeline_unsend(array_agg(j.id), array_agg(j.send), 'sender_died')

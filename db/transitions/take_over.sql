@@ -12,6 +12,8 @@ DECLARE
     v_phase phases;
     v_crashes integer;
     v_verdict text;
+    -- A worker that stopped in order and could not settle everything left its jobs at no cost.
+    v_left boolean := coalesce((SELECT w.leaving FROM workers w WHERE w.id = p_holder), false);
 BEGIN
     SELECT * INTO v_job FROM jobs
     WHERE id = p_id AND status = 'running' AND send = p_send AND locked_by = p_holder AND fence = p_fence
@@ -24,17 +26,19 @@ BEGIN
     IF p_holder <> p_worker AND pipeline_alive(p_holder) AND v_job.heartbeat_at > now() - v_phase.stale_after THEN RETURN 'held'; END IF;
     IF v_job.carrier IS NOT NULL THEN
         v_verdict := pipeline_crash(p_id, p_fence, 'crashed', format('worker %s died while it ran this job', p_holder),
-                                    p_holder <> p_worker);
+                                    p_holder <> p_worker AND NOT v_left);
         RETURN CASE v_verdict WHEN 'crashed' THEN 'went_on' ELSE v_verdict END;
     END IF;
-    v_crashes := v_job.crashes + CASE WHEN v_job.isolated OR p_holder = p_worker THEN 0 ELSE 1 END;
+    v_crashes := v_job.crashes + CASE WHEN v_job.isolated OR p_holder = p_worker OR v_left THEN 0 ELSE 1 END;
     IF v_crashes >= v_phase.max_crashes THEN
         PERFORM pipeline_note(v_job, 'poisoned', format('worker %s died while it ran this job', p_holder));
         PERFORM pipeline_end_failed(v_job, v_crashes, v_job.attempts,
             format('poison pill: %s workers died while they ran this job, the last was %s', v_crashes, p_holder));
         RETURN 'poisoned';
     END IF;
-    PERFORM pipeline_note(v_job, 'crashed', format('worker %s died while it ran this job', p_holder));
+    PERFORM pipeline_note(v_job, CASE WHEN v_left THEN 'handed_back' ELSE 'crashed' END,
+        format('worker %s %s', p_holder, CASE WHEN v_left THEN 'stopped before it could settle this job'
+                                              ELSE 'died while it ran this job' END));
     UPDATE jobs SET fence = fence + 1, crashes = v_crashes, locked_by = p_worker, locked_at = now(),
         heartbeat_at = now(), ready_at = now(), sent_at = now(), next_retry_at = NULL, wait_reason = NULL,
         updated_at = now(), delivery = p_delivery, isolated = v_phase.isolated OR v_crashes > 0

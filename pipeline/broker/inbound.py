@@ -201,8 +201,8 @@ class Inbound(Side):
     def _set_aside(self, delivery: Delivery, seconds: float) -> None:
         if not delivery.live or delivery.channel is not self.channel:
             return
-        if monotonic() - delivery.arrived > aside.LONGEST:
-            self._requeue([delivery])
+        if self._closed or monotonic() - delivery.arrived > aside.LONGEST:
+            self._return(delivery)
             return
         self._link.later(seconds, partial(self._hand_out_again, delivery))
         prefetch, _ = self._consumers[delivery.queue]
@@ -212,8 +212,17 @@ class Inbound(Side):
 
     def _hand_out_again(self, delivery: Delivery) -> None:
         self._aside.remove(delivery)
-        if delivery.live and delivery.channel is self.channel:
-            self.begin_here(delivery)
+        if not delivery.live or delivery.channel is not self.channel:
+            return
+        if self._paused:
+            self._return(delivery)
+            return
+        self._unstarted.add(delivery)
+        self._hand_out(delivery)
+
+    def _return(self, delivery: Delivery) -> None:
+        delivery.returned = True
+        self._requeue([delivery])
 
     def _pause(self) -> None:
         self._paused = True

@@ -7,8 +7,11 @@ alarm lasts, and acknowledgements must still get through then.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from itertools import count
 from threading import Thread
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
@@ -30,6 +33,10 @@ GIVE_UP_AFTER = 30.0
 START_AGAIN = 0.5
 
 
+def _nothing() -> None:
+    """A timer that has fired already."""
+
+
 def _plain_thread(name: str, run: Callable[[], None]) -> Thread:
     return Thread(target=run, name=name, daemon=True)
 
@@ -45,6 +52,10 @@ class Link:
         self._thread = guarded(name, self._run)
         self._sides: list[Side] = []
         self._stopping = False
+        # Kept here, and not in the loop alone: should the loop fail, the next one goes on with them.
+        self._calls: deque[Callable[[], None]] = deque()
+        self._timers: dict[int, tuple[float, Callable[[], None]]] = {}
+        self._timer_numbers = count()
 
     def start(self) -> None:
         """Start the thread; connections are opened as their sides are added."""
@@ -57,11 +68,22 @@ class Link:
 
     def call(self, work: Callable[[], None]) -> None:
         """Run ``work`` in the loop's thread, soon."""
-        self._loop.add_callback_threadsafe(work)
+        self._calls.append(work)
+        self._loop.add_callback_threadsafe(self._work_off)
 
     def later(self, seconds: float, work: Callable[[], None]) -> None:
         """Run ``work`` in the loop's thread after a while. Only from that thread."""
-        self._loop.call_later(seconds, work)
+        number = next(self._timer_numbers)
+        self._timers[number] = (monotonic() + seconds, work)
+        self._loop.call_later(seconds, lambda: self._fire(number))
+
+    def _fire(self, number: int) -> None:
+        _, work = self._timers.pop(number, (0.0, _nothing))
+        work()
+
+    def _work_off(self) -> None:
+        while self._calls:
+            self._calls.popleft()()
 
     def stop(self, timeout: float = 5.0) -> None:
         """Close the connections in order and end the thread."""
@@ -98,6 +120,8 @@ class Link:
             except OSError:
                 if monotonic() > until:
                     raise
+        for number, (moment, _) in self._timers.items():
+            self._loop.call_later(max(moment - monotonic(), 0.0), partial(self._fire, number))
         for side in self._sides:
             side.drop()
             self.call(side.connect)

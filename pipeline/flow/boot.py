@@ -68,7 +68,9 @@ class Engine(Middleware):
         process.stopping.set()
         if not self._saturation.wait_until_idle(running.settings.shutdown_grace_seconds):
             running.release_all()
-            self._saturation.wait_until_idle(GRACE + 1)
+            if not self._saturation.wait_until_idle(GRACE + 1):
+                # PostgreSQL is away, and they wait for it: Dramatiq would wait for them. They end with the process.
+                worker.workers.clear()
         _let_threads_begin(worker)
 
     def after_worker_shutdown(self, broker: Broker, worker: Worker) -> None:

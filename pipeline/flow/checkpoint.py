@@ -28,7 +28,9 @@ def read_rows(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping
 def report_progress(claim: Claim, done: int, total: int) -> bool:
     """Fenced; False when the attempt no longer holds its job. A report that finds the row locked is left out."""
     values = {"id": claim.job_id, "fence": claim.fence, "done": done, "total": total}
-    won = repeat(claim, lambda connection: connection.execute(PROGRESS, values).scalar_one())
+    won: bool | None = repeat(
+        claim, lambda connection: connection.execute(PROGRESS, values).scalar_one(), twice_is_harmless=True
+    )
     return won is not False
 
 
@@ -42,24 +44,30 @@ def keep_rows(claim: Claim, statement: str, parameters: Mapping[str, Any]) -> bo
         return won
 
     pause = FIRST
-    while (won := repeat(claim, write)) is None:
+    while (won := repeat(claim, write, twice_is_harmless=False)) is None:
         claim.pause(pause)
         pause = min(2 * pause, LONGEST)
     return won
 
 
-def repeat(claim: Claim, work: Callable[[Connection], Answer]) -> Answer:
-    """Run fenced work in a transaction, again while PostgreSQL cannot just now, until the attempt must stop."""
+def repeat(claim: Claim, work: Callable[[Connection], Answer], *, twice_is_harmless: bool) -> Answer:
+    """Run fenced work in a transaction, again while PostgreSQL cannot just now, until the attempt must stop.
+
+    A commit whose answer was lost may have been kept: then it is not repeated, unless that is harmless.
+    """
     pause = FIRST
     while True:
+        committing = False
         try:
             with database.engine().begin() as connection, claim.writing(database.raw(connection)):
-                return work(connection)
+                answer = work(connection)
+                committing = True
+            return answer
         except SQLAlchemyError as error:
             # Also when the attempt was told to stop and the statement was cancelled for it.
             if claim.reason is not None:
                 raise Interrupted from error
-            if not database_is_unable(error):
+            if not database_is_unable(error) or (committing and not twice_is_harmless):
                 raise
         claim.pause(pause)
         pause = min(2 * pause, LONGEST)

@@ -56,6 +56,7 @@ class Claim:
     thread: threading.Thread | None = None
     using: psycopg.Connection[Any] | None = None
     deadline: float = field(init=False)
+    _limit: float = field(init=False)
     interrupted_at: float = float("inf")
     finished: bool = False
     abandoned: bool = False
@@ -64,7 +65,7 @@ class Claim:
     _cancelling: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
-        self.deadline = monotonic() + self.spec.time_limit
+        self.deadline = self._limit = monotonic() + self.spec.time_limit
 
     def __enter__(self) -> Claim:
         self.thread = threading.current_thread()
@@ -103,8 +104,10 @@ class Claim:
     def give_up(self) -> bool:
         """Settle it without its thread, which does not come back. False if it did after all."""
         with self._lock:
-            self.abandoned = self.delivery.abandoned = not self.finished
-            return self.abandoned
+            if self.finished or self.abandoned:
+                return False
+            self.abandoned = self.delivery.abandoned = True
+            return True
 
     @contextmanager
     def writing(self, connection: psycopg.Connection[Any]) -> Iterator[None]:
@@ -123,9 +126,15 @@ class Claim:
             if self.using is not None:
                 self.using.cancel_safe(timeout=CANCEL_TIMEOUT)
 
+    def end_session(self, terminate: Callable[[int], None]) -> None:
+        """``terminate`` the session over which a write is under way, if there is one, while it is this attempt's."""
+        with self._cancelling:
+            if self.using is not None and not self.using.closed:
+                terminate(self.using.info.backend_pid)
+
     def begin_write(self) -> None:
         """The work is done; its write is bounded by what is left of the time limit, or by a little more."""
-        self.deadline = max(self.deadline, monotonic() + WRITE_TIME)
+        self.thread, self.deadline = threading.current_thread(), max(self._limit, monotonic() + WRITE_TIME)
 
     def detach(self) -> None:
         """The work is done and its thread is free; the settlement waits elsewhere, and its time is not limited."""

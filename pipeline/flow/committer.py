@@ -44,6 +44,7 @@ class Committer:
         self._gather_until = 0.0
         self._stopping = False
         self._flushing = False
+        self._flush_until = 0.0
         self._thread = vital_thread("pipeline-committer", self._run)
 
     def start(self) -> None:
@@ -63,11 +64,14 @@ class Committer:
             self._wake()
 
     def flush(self, timeout: float) -> bool:
-        """Wait until everything handed in is committed. False if PostgreSQL did not answer in time."""
+        """Wait until everything handed in is committed. False if it was not in time, counted from the first call."""
         with self._changed:
+            if not self._flushing:
+                self._flush_until = monotonic() + timeout
             self._flushing = True
             return self._changed.wait_for(
-                lambda: not (self._busy or self._asks or self._completions or self._locked), timeout
+                lambda: not (self._busy or self._asks or self._completions or self._locked),
+                max(0.0, self._flush_until - monotonic()),
             )
 
     def stop(self) -> None:

@@ -37,7 +37,8 @@ def insist(work: Callable[[Connection], Answer]) -> Answer:
             with engine().begin() as connection:
                 return work(connection)
         except SQLAlchemyError as error:
-            if not database_is_unable(error):
+            # Ours are short: one that was cancelled met somebody's statement_timeout, or an operator.
+            if not database_is_unable(error) and getattr(error.__cause__, "sqlstate", "") != "57014":
                 raise
             sleep(delay)
             delay = min(delay * 2, 5.0)

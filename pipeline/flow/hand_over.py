@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from time import sleep
+from uuid import UUID
 
 from sqlalchemy import text
 
@@ -25,15 +26,13 @@ UNSEND = text("SELECT pipeline_unsend(CAST(:jobs AS uuid[]), CAST(:sends AS bigi
 STILL_SENT = text("SELECT pipeline_still_sent(CAST(:jobs AS uuid[]), CAST(:sends AS bigint[])) LIMIT 1")
 # Rows that another transaction holds.
 ASK_AGAIN = 0.5
-# What this worker had marked as sent is sent by the relay; what it had gone on with waits again, at no cost.
-RECALL = text("""SELECT pipeline_unsend(array_agg(j.id), array_agg(j.send), 'unconfirmed')
-    FROM outbox o JOIN jobs j ON j.id = o.job_id
-    WHERE o.job_id = ANY (CAST(:jobs AS uuid[])) AND o.sent_by = :worker
-    UNION ALL
-    SELECT count(pipeline_park(j.id, j.fence, 'parked', 'lost_connection', 0, NULL))
-    FROM unnest(CAST(:jobs AS uuid[]), CAST(:fences AS bigint[])) AS a(id, fence)
+# What this worker had marked as sent, for the relay to send; what it had gone on with, to wait again at no cost.
+MARKED = text("""SELECT j.id, j.send FROM outbox o JOIN jobs j ON j.id = o.job_id
+    WHERE o.job_id = ANY (CAST(:jobs AS uuid[])) AND o.sent_by = :worker AND j.status IN ('pending', 'retryable')""")
+CARRIED = text("""SELECT j.id, j.fence FROM unnest(CAST(:jobs AS uuid[]), CAST(:fences AS bigint[])) AS a(id, fence)
          JOIN jobs j ON j.id = a.id AND j.fence = a.fence + 1 AND j.carrier IS NOT NULL
          JOIN workers w ON w.id = j.locked_by AND w.no = :worker""")
+PARK = text("SELECT pipeline_park(:id, :fence, 'parked', 'lost_connection', 0, NULL)")
 
 
 class HandOver:
@@ -79,7 +78,13 @@ class HandOver:
     def recall(self, claims: list[Claim]) -> None:
         """They committed, but the answer was lost with the connection, and with it our turn to publish or to go on."""
         values = {"jobs": [c.job_id for c in claims], "fences": [c.fence for c in claims], "worker": self._worker_no}
-        database.insist(lambda connection: connection.execute(RECALL, values))
+        marked = database.insist(lambda connection: connection.execute(MARKED, values).all())
+        carried = database.insist(lambda connection: connection.execute(CARRIED, values).all())
+        for job_id, fence in carried:
+            key = {"id": job_id, "fence": fence}
+            while database.insist(lambda connection: connection.execute(PARK, key).scalar_one()) == "locked":  # noqa: B023
+                sleep(ASK_AGAIN)
+        _send_again([row.id for row in marked], [row.send for row in marked])
 
     def _published(self, failed: list[Outgoing]) -> None:
         # Runs in the AMQP thread, which must not wait for PostgreSQL.
@@ -88,12 +93,17 @@ class HandOver:
 
     def _unsend(self, messages: list[Outgoing]) -> None:
         count("unconfirmed", len(messages))
-        values = {"jobs": [m.job_id for m in messages], "sends": [m.send for m in messages]}
-        while True:
-            database.insist(lambda connection: connection.execute(UNSEND, values))
-            if not database.insist(lambda connection: connection.execute(STILL_SENT, values).first()):
-                return
-            sleep(ASK_AGAIN)
+        _send_again([message.job_id for message in messages], [message.send for message in messages])
+
+
+def _send_again(jobs: list[UUID], sends: list[int]) -> None:
+    """Under new numbers, by the relay. A row that another transaction holds is asked for again."""
+    values = {"jobs": jobs, "sends": sends}
+    while jobs:
+        database.insist(lambda connection: connection.execute(UNSEND, values))
+        if not database.insist(lambda connection: connection.execute(STILL_SENT, values).first()):
+            return
+        sleep(ASK_AGAIN)
 
 
 def next_message(claim: Claim, completed: Completed) -> Outgoing:

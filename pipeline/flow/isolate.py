@@ -22,7 +22,7 @@ from pipeline.rules.outcome import Done
 if TYPE_CHECKING:
     from pipeline.flow.process import WorkerProcess
 
-BEGAN, ANSWER = b'{"began":', b'{"answer":'
+BEGAN, WAITING, ANSWER = b'{"began":', b'{"waiting":', b'{"answer":'
 # Imports on a busy machine. They are no part of the phase's own time.
 START_LIMIT = 120.0
 
@@ -36,7 +36,7 @@ def run_isolated(worker: WorkerProcess, claim: Claim) -> Done | Completed:
     began = threading.Event()
     with _start(worker, claim) as child:
         _stop_with(claim, lambda: _kill(child))
-        answer = _listen(child, lambda: _begin(worker, claim, began))
+        answer = _listen(child, claim, lambda: _begin(worker, claim, began))
         _stop_with(claim, lambda: None)
     if answer is not None:
         return _read(answer)
@@ -102,12 +102,14 @@ def _where(queue: str) -> dict[str, Any]:
     }
 
 
-def _listen(child: subprocess.Popen[bytes], began: Callable[[], None]) -> dict[str, Any] | None:
+def _listen(child: subprocess.Popen[bytes], claim: Claim, began: Callable[[], None]) -> dict[str, Any] | None:
     """The child's answer, or None when it died without one."""
     assert child.stdout is not None
     for line in child.stdout:
         if line.startswith(BEGAN):
             began()
+        elif line.startswith(WAITING):
+            claim.deadline = float("inf")
         elif line.startswith(ANSWER):
             answer: dict[str, Any] = orjson.loads(line)["answer"]
             return answer

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -34,7 +35,7 @@ def main() -> None:
     threading.Thread(target=_watch_the_worker, daemon=True).start()
     answer_to = os.dup(1)
     os.dup2(2, 1)
-    answer = _answer(order, lambda: os.write(answer_to, b'{"began":true}\n'))
+    answer = _answer(order, lambda line: os.write(answer_to, line))
     with os.fdopen(answer_to, "wb") as out:
         out.write(_encode(answer) + b"\n")
     os._exit(0)
@@ -47,7 +48,7 @@ def _encode(answer: dict[str, Any]) -> bytes:
         return orjson.dumps({"answer": {"kind": "retry", "error": f"{type(error).__name__}: {error}"}})
 
 
-def _answer(order: dict[str, Any], begin: Callable[[], object]) -> dict[str, Any]:
+def _answer(order: dict[str, Any], tell: Callable[[bytes], object]) -> dict[str, Any]:
     from pipeline.flow.settle import describe
 
     limit = 0
@@ -58,8 +59,8 @@ def _answer(order: dict[str, Any], begin: Callable[[], object]) -> dict[str, Any
         limit = actor.spec.memory_limit or 0
         if limit:
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-        begin()
-        return _run(order, claim, actor.work, job)
+        tell(b'{"began":true}\n')
+        return _run(order, claim, actor.work, job, tell)
     except MemoryError:
         return {"kind": "memory", "error": f"memory limit of {limit} bytes exceeded"}
     except (Cancelled, StaleClaim) as error:
@@ -68,15 +69,24 @@ def _answer(order: dict[str, Any], begin: Callable[[], object]) -> dict[str, Any
         return _error(error, describe(error))
 
 
-def _run(order: dict[str, Any], claim: Claim, work: Callable[[Job], object], job: Job) -> dict[str, Any]:
-    from pipeline.flow.settle import complete_with_write, encode_result
+def _run(
+    order: dict[str, Any], claim: Claim, work: Callable[[Job], object], job: Job, tell: Callable[[bytes], object]
+) -> dict[str, Any]:
+    from pipeline.flow.settle import TRIES, encode_result
+    from pipeline.flow.write import Locked, complete_with_write
 
     done = as_done(work(job))
     result = encode_result(claim, done)
     if done.write is None:
         # Encoded as a thread would: what JSON makes of it is what later phases get, and it cannot fail again.
         return {"kind": "done", "result": orjson.Fragment(result) if result else None}
-    row = complete_with_write(order["worker_no"], claim, done.write, result)
+    complete = partial(complete_with_write, order["worker_no"], claim, done.write, result)
+    try:
+        row = complete(tries=TRIES)
+    except Locked:
+        # The work is done, and an application holds the job: that time is not the phase's.
+        tell(b'{"waiting":true}\n')
+        row = complete()
     return {"kind": "completed", "row": [row.verdict, row.queue, row.actor, row.send, row.max_attempts,
                                          row.sent_at and row.sent_at.isoformat()]}  # fmt: skip
 

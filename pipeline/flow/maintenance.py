@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 
 import psycopg
@@ -14,7 +15,10 @@ from pipeline.flow.leader import LeaderLock, LeaderThread, told
 from pipeline.flow.message import compose, encode
 from pipeline.flow.reclaim import Reclaimed, Reclaimer
 from pipeline.flow.temp_folders import TempFolders, database_id
+from pipeline.observe import logs
 from pipeline.settings import Settings
+
+log = logs.get("pipeline.maintenance")
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -52,15 +56,29 @@ class Maintenance:
         due = 0.0
         while not self._leader.stopping:
             lock.check()
+            self._reclaim(connection, reclaimer)
+            held = bool(self._guarded(connection, self._finish_batches))
             if monotonic() >= due:
                 due = monotonic() + self._config.health_seconds
-                self._report(connection)
-            self._reclaim(connection, reclaimer)
-            held = bool(_value(connection, "SELECT pipeline_finish_batches()"))
+                self._guarded(connection, self._report)
             pauses = [due - monotonic(), reclaimer.next_look(), ASK_AGAIN if held else self._config.health_seconds]
             if not told(connection):
                 self._leader.waiter.wait(connection, min(pauses))
                 told(connection)
+
+    def _guarded(self, connection: Connection, part: Callable[[Connection], object]) -> object:
+        """What goes wrong here keeps nobody from being recovered: that comes first, and goes on."""
+        try:
+            return part(connection)
+        except Exception:
+            if connection.closed or connection.broken:
+                raise
+            log.exception("a part of maintenance failed; it is tried again")
+            return None
+
+    def _finish_batches(self, connection: Connection) -> object:
+        row = connection.execute("SELECT pipeline_finish_batches()").fetchone()
+        return row[0] if row else None
 
     def _report(self, connection: Connection) -> None:
         TempFolders(self._config.temp_folder, database_id(connection)).sweep()
@@ -74,7 +92,10 @@ class Maintenance:
         self._letters = (self._letters + letters)[-MOST_LETTERS:]
         if self._letters and self._outbound.ready.is_set():
             letters, self._letters = self._letters, []
-            self._outbound.publish(letters, self._letters.extend)
+            self._outbound.publish(letters, self._unburied)
+
+    def _unburied(self, failed: list[Outgoing]) -> None:
+        self._letters = self._letters + failed
 
 
 def _dead_letter(connection: Connection, one: Reclaimed) -> Outgoing | None:
@@ -88,8 +109,3 @@ def _dead_letter(connection: Connection, one: Reclaimed) -> Outgoing | None:
     )  # fmt: skip
     headers = {"x-pipeline-dead": "poisoned"}
     return Outgoing(dead_letter_queue(one.queue), encode(letter), priority, one.job_id, send, moment, headers)
-
-
-def _value(connection: Connection, statement: str) -> object:
-    row = connection.execute(statement).fetchone()
-    return row[0] if row else None

@@ -28,6 +28,7 @@ LIVENESS = 7300
 REGISTER = "INSERT INTO workers (id, host, pid, threads, queues) VALUES (%s, %s, %s, %s, %s) RETURNING no"
 BEAT = "SELECT job_id, fence, status FROM pipeline_heartbeat(%s, %s::uuid[], %s::bigint[], %s, %s, %s, %s, %s)"
 REFUND = "SELECT pipeline_refund_crash(%s, %s::uuid[], %s::bigint[])"
+GOODBYE = "UPDATE workers SET stopped_at = CASE WHEN %s THEN now() END, leaving = %s WHERE no = %s"
 # Until the lock is held again this worker looks dead: it dials again at once, and then with pauses that are hardly any.
 REDIAL = (0.0, 0.02, 0.05, 0.1, 0.2)
 EVERY = 50
@@ -182,8 +183,7 @@ class Presence:
         try:
             if self._connection is not None:
                 self._heartbeat(self._connection)
-                if self._clean:
-                    self._connection.execute("UPDATE workers SET stopped_at = now() WHERE no = %s", (self.worker_no,))
+                self._connection.execute(GOODBYE, (self._clean, not self._clean, self.worker_no))
                 self._connection.close()
         except psycopg.Error:
             log.warning("could not sign off; the health check will notice")

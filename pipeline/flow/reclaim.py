@@ -41,8 +41,8 @@ class Reclaimer:
 
     A worker whose lock is free is dead at a second look ``patience`` seconds later: a living one that lost its
     connection has taken its lock again by then. A job whose heartbeat is older than its phase allows is stale if that
-    same heartbeat was seen ``heartbeat`` seconds before. Make a new one for each connection: after an outage of
-    PostgreSQL, or of the network between it and this process, everybody looks dead, and the first look is taken anew.
+    same heartbeat was seen more than ``heartbeat`` seconds before. Make a new one for each connection: after an outage
+    of PostgreSQL, or of the network between it and this process, everybody looks dead, and all is looked at anew.
     """
 
     def __init__(self, patience: float, heartbeat: float) -> None:
@@ -56,7 +56,7 @@ class Reclaimer:
         silent = connection.execute(SILENT, (2 * self._heartbeat,)).fetchall()
         self._remember([*missing, *(row[:3] for row in silent)])
         dead = [no for no in missing if self._known(no) >= self._patience]
-        stale = [row for row in silent if row[3] and self._known(row[:3]) >= self._heartbeat]
+        stale = [row for row in silent if row[3] and self._known(row[:3]) >= self._wait(row[:3])]
         if not dead and not stale:
             return []
         values = (dead, [row[0] for row in stale], [row[1] for row in stale])
@@ -76,7 +76,8 @@ class Reclaimer:
         return max(min(waits, default=float("inf")) + 0.05, SOONEST)
 
     def _wait(self, suspect: Hashable) -> float:
-        return self._patience if isinstance(suspect, int) else self._heartbeat
+        # A heartbeat may come a little late.
+        return self._patience if isinstance(suspect, int) else 1.5 * self._heartbeat
 
     def _known(self, suspect: Hashable) -> float:
         return monotonic() - self._first[suspect]

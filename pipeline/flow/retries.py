@@ -36,7 +36,11 @@ class PhaseRetries(Retries):
         if not message.claim.finish():
             return
         # Still deferred: Dramatiq would swallow an exception raised here and acknowledge all the same.
-        verdict = settle_error(worker, message.claim, exception)
+        try:
+            verdict = settle_error(worker, message.claim, exception)
+        except Exception:
+            worker.log.exception("an attempt could not be settled; trying again", job=str(message.claim.job_id))
+            verdict = "locked"
         if verdict == "locked":
             later = (worker, message.claim, exception)
             threading.Thread(target=settle_for_good, args=later, daemon=True).start()

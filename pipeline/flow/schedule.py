@@ -60,7 +60,7 @@ def _look_twice(connection: sweeps.Connection) -> int:
     config = settings.get()
     reclaimer = Reclaimer(config.patience_seconds, config.heartbeat_seconds)
     found = len(reclaimer.look(connection))
-    for pause in (config.patience_seconds, config.heartbeat_seconds):
+    for pause in (config.patience_seconds, 1.5 * config.heartbeat_seconds):
         if reclaimer.suspects() and not stopping.wait(pause):
             found += len(reclaimer.look(connection))
     return found

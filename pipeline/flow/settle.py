@@ -11,14 +11,13 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from sqlalchemy import Connection, TextClause, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import TextClause, text
 
 from pipeline import settings
-from pipeline.flow import database
 from pipeline.flow.claim import Claim, Interrupted
 from pipeline.flow.database import insist
 from pipeline.flow.group_statement import Completed, Completion
+from pipeline.flow.write import FIRST_PAUSE, LONGEST_PAUSE, Locked, complete_with_write
 from pipeline.observe.counters import count
 from pipeline.rules.errors import (
     Cancelled,
@@ -28,7 +27,6 @@ from pipeline.rules.errors import (
     Permanent,
     StaleClaim,
     classify,
-    database_is_unable,
 )
 from pipeline.rules.outcome import Done
 from pipeline.rules.phase import BODY_LIMIT
@@ -36,13 +34,7 @@ from pipeline.rules.phase import BODY_LIMIT
 if TYPE_CHECKING:
     from pipeline.flow.process import WorkerProcess
 
-COMPLETE = text("""SELECT verdict, queue, actor, send, max_attempts, sent_at, fence, body, result
-    FROM pipeline_complete(:worker, ARRAY[CAST(:id AS uuid)], ARRAY[CAST(:fence AS bigint)],
-                           ARRAY[CAST(:result AS jsonb)], NULL, ARRAY[CAST(:onward AS text)])""")
 PAUSE = text("SELECT pipeline_pause(:queue, :seconds)")
-OUTCOME = text("SELECT pipeline_outcome(:id, :fence)")
-HOLD = text("SELECT pipeline_hold(:id, :fence)")
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 # How often a worker's thread asks for a row that another transaction holds, before it leaves that to one that can wait.
 TRIES = 3
 DEAD_LETTERED = ("exhausted", "poisoned")
@@ -82,53 +74,6 @@ def _settle_later(worker: WorkerProcess, claim: Claim, complete: Callable[[], Co
     except BaseException as error:
         if claim.finish():
             settle_for_good(worker, claim, error)
-
-
-def complete_with_write(
-    worker_no: int, claim: Claim, write: Callable[[Connection], None], result: str | None, onward: str | None = None,
-    *, tries: int | None = None,
-) -> Completed:  # fmt: skip
-    """The phase's own writes, the fenced transition, the history and the hand-over: one commit, or nothing.
-
-    The write is repeated, and not the phase, while PostgreSQL cannot just now or another transaction holds the job's
-    row: in that case nothing is kept locked meanwhile, and after so many ``tries`` Locked is raised.
-    """
-    values = {"worker": worker_no, "id": claim.job_id, "fence": claim.fence, "result": result, "onward": onward}
-    pause, locked = FIRST_PAUSE, 0
-    while True:
-        try:
-            if not locked or insist(lambda c: c.execute(HOLD, _key(claim)).scalar_one()) is not None:
-                return _complete_once(claim, write, values)
-            locked += 1
-        except Locked:
-            locked += 1
-        except SQLAlchemyError as error:
-            if claim.reason is not None:
-                raise Interrupted from error
-            if not database_is_unable(error):
-                raise
-            if insist(lambda c: c.execute(OUTCOME, _key(claim)).scalar_one()) == "succeeded":
-                return Completed("repeated", None, None, None, None, None)
-        if tries is not None and locked >= tries:
-            raise Locked
-        claim.pause(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
-
-
-class Locked(Exception):
-    """Another transaction holds the job's row."""
-
-
-def _complete_once(claim: Claim, write: Callable[[Connection], None], values: dict[str, Any]) -> Completed:
-    claim.begin_write()
-    with database.engine().begin() as connection, claim.writing(database.raw(connection)):
-        write(connection)
-        completed = Completed(*connection.execute(COMPLETE, values).one())
-        if completed.verdict == "locked":
-            raise Locked
-        if completed.verdict == "lost":
-            raise StaleClaim(f"job {claim.job_id}: fence {claim.fence} is no longer held; its result was discarded")
-        return completed
 
 
 def encode_result(claim: Claim, done: Done) -> str | None:
@@ -176,9 +121,19 @@ def _discard(worker: WorkerProcess, claim: Claim, error: BaseException) -> str:
     return "lost"
 
 
+def _settled(worker: WorkerProcess, claim: Claim, error: BaseException) -> str | None:
+    """None while the row is locked, and after an error that nobody thought of: a job is never left without an end."""
+    try:
+        verdict = settle_error(worker, claim, error)
+    except Exception:
+        worker.log.exception("an attempt could not be settled; trying again", job=str(claim.job_id), fence=claim.fence)
+        return None
+    return None if verdict == "locked" else verdict
+
+
 def settle_for_good(worker: WorkerProcess, claim: Claim, error: BaseException) -> None:
     """As ``settle_error``, until there is a verdict; then the message goes the same way. Not for a worker's thread."""
-    while (verdict := settle_error(worker, claim, error)) == "locked":
+    while (verdict := _settled(worker, claim, error)) is None:
         sleep(LONGEST_PAUSE)
     if verdict in DEAD_LETTERED:
         worker.inbound.reject(claim.delivery)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dramatiq.worker import WorkerThread
 from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.flow import database
 from pipeline.flow.claim import Claim, Interrupted
@@ -57,24 +58,32 @@ class StuckThreads:
                   job=str(claim.job_id), phase=claim.spec.queue, fence=claim.fence, reason=claim.reason)  # fmt: skip
         count("stuck")
         self._replace(claim.thread)
-        if claim.using is not None:
-            pid = claim.using.info.backend_pid
-            database.insist(lambda connection: connection.execute(END_SESSION, {"pid": pid}))
+        try:
+            claim.end_session(_terminate)
+        except SQLAlchemyError as error:
+            log.warning("the session of a stuck thread could not be ended", error=str(error))
         settle_for_good(self._worker, claim, Interrupted())
 
     def _replace(self, thread: threading.Thread | None) -> None:
+        if not isinstance(thread, WorkerThread):
+            return
         with self._lock:
             self.now += 1
             drain = self.now * 2 >= self._worker.threads and not self.draining
             self.draining = self.draining or drain
-        if isinstance(thread, WorkerThread):
-            thread.stop()
+        thread.stop()
+        if thread in self._dramatiq.workers:
             self._dramatiq.workers.remove(thread)
-            if not self.draining:
-                self._dramatiq._add_worker()
+        if not self.draining:
+            self._dramatiq._add_worker()
         self._replaced()
         if drain:
             self._worker.log.error(
                 "half of the threads are stuck: this process finishes its other jobs and exits", stuck=self.now
             )
             os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _terminate(pid: int) -> None:
+    with database.engine().begin() as connection:
+        connection.execute(END_SESSION, {"pid": pid})

@@ -54,6 +54,8 @@ class Watch:
         while not self._stopping:
             for claim in self._held():
                 self._look(claim, monotonic())
+            # Whoever is added from here on wakes us, or is among those that are looked at next.
+            self._next = NEVER
             self._next = min(map(_next_moment, self._held()), default=NEVER)
             with self._changed:
                 pause = None if self._next == NEVER else max(self._next - monotonic(), 0.0)
@@ -63,7 +65,7 @@ class Watch:
     def _look(self, claim: Claim, now: float) -> None:
         if claim.deadline <= now:
             claim.interrupt("time_limit")
-        if claim.reason is not None and not claim.finished:
+        if claim.reason is not None and not (claim.finished or claim.abandoned):
             if claim.using is not None:
                 threading.Thread(target=_cancel, args=(claim,), daemon=True).start()
             if claim.thread is not None and claim.interrupted_at + GRACE <= now:

@@ -42,6 +42,7 @@ def test_an_attempt_is_settled_by_its_thread_or_without_it_and_never_twice() -> 
     thread_first, given_up_first = claim(), claim()
     assert thread_first.finish() and not thread_first.give_up()
     assert given_up_first.give_up() and not given_up_first.finish()
+    assert not given_up_first.give_up(), "and given up once"
     assert (thread_first.delivery.abandoned, given_up_first.delivery.abandoned) == (False, True)
 
 
@@ -106,9 +107,14 @@ def test_the_thread_that_speaks_amqp_starts_again_when_it_fails() -> None:
     def fail() -> None:
         raise OSError(24, "Too many open files")
 
+    later = threading.Event()
+    link.call(lambda: link.later(0.1, later.set))
     link.call(fail)
+    behind = threading.Event()
+    link.call(behind.set)
     assert connected.acquire(timeout=5) and dropped.is_set()
     assert link._thread.is_alive()
+    assert behind.wait(5) and later.wait(5), "what was asked for before and meanwhile is done by the next loop"
     link.stop()
     assert not link._thread.is_alive()
 

@@ -6,4 +6,4 @@ DROP VIEW maintenance_leader;
 DROP TABLE batch_ends;
 DROP VIEW IF EXISTS running_jobs;
 ALTER TABLE jobs DROP COLUMN waits;
-ALTER TABLE workers DROP COLUMN unstarted, DROP COLUMN stuck;
+ALTER TABLE workers DROP COLUMN unstarted, DROP COLUMN stuck, DROP COLUMN leaving;

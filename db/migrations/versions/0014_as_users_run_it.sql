@@ -1,6 +1,8 @@
 -- What living workers know and PostgreSQL must be told: messages that they hold and have not started, by queue, and
 -- threads that are stuck in a call which nothing can interrupt.
-ALTER TABLE workers ADD COLUMN unstarted jsonb NOT NULL DEFAULT '{}', ADD COLUMN stuck integer NOT NULL DEFAULT 0;
+ALTER TABLE workers ADD COLUMN unstarted jsonb NOT NULL DEFAULT '{}', ADD COLUMN stuck integer NOT NULL DEFAULT 0,
+    -- It stopped in order and could not settle everything: what it left is not charged with a crash.
+    ADD COLUMN leaving boolean NOT NULL DEFAULT false;
 
 -- Waits in a row that somebody outside asked for, without any progress in between.
 ALTER TABLE jobs ADD COLUMN waits integer NOT NULL DEFAULT 0;
