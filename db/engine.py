@@ -10,7 +10,7 @@ import orjson
 import psycopg
 from psycopg.rows import TupleRow
 from psycopg.types.json import set_json_loads
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, ExceptionContext, create_engine, event
 
 # A connection that RabbitMQ's or the user's network ate must not hang a thread for minutes.
 KEEPALIVE = {
@@ -30,10 +30,18 @@ IDLE = "-c idle_in_transaction_session_timeout=15s"
 
 def engine(url: str, *, size: int = 5) -> Engine:
     """A pool of at most ``2 * size`` connections; broken ones are replaced when they are taken."""
-    return create_engine(
+    made = create_engine(
         url, pool_size=size, max_overflow=size, pool_pre_ping=True, hide_parameters=True, json_deserializer=read_json,
         connect_args={**KEEPALIVE, "application_name": "pipeline", "options": IDLE},
     )  # fmt: skip
+    event.listen(made, "handle_error", _leave_read_only_servers)
+    return made
+
+
+def _leave_read_only_servers(context: ExceptionContext) -> None:
+    """A session that takes no writes may be one of a server that lost its part in a failover: it is not used again."""
+    if getattr(context.original_exception, "sqlstate", None) == "25006":
+        context.is_disconnect = True
 
 
 # The engine's statements are fixed and always meant for an index: plan them once, and never from the statistics

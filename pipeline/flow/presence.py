@@ -130,10 +130,14 @@ class Presence:
     def _failed(self, error: psycopg.Error) -> None:
         if self._failures % EVERY == 0:
             log.warning("PostgreSQL does not answer the heartbeat; trying again", error=str(error).strip())
-        # The lock lives as long as its connection: one that still works is kept, or we would look dead.
+        # The lock lives as long as its connection: one that still works is kept, or we would look dead. One that takes
+        # no writes may never do so again, after a failover; meanwhile nobody can take our jobs there.
+        read_only = isinstance(error, psycopg.errors.ReadOnlySqlTransaction)
+        if read_only and self._connection is not None:
+            self._connection.close()
         if self._hung_up():
             self._connection = None
-        self._waiter.wait(None, REDIAL[min(self._failures, len(REDIAL) - 1)])
+        self._waiter.wait(None, 1.0 if read_only else REDIAL[min(self._failures, len(REDIAL) - 1)])
         self._failures += 1
 
     def _come_back(self) -> None:
