@@ -30,6 +30,7 @@ from pipeline.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from pipeline.flow.stuck import StuckThreads
 
@@ -64,8 +65,13 @@ class WorkerProcess:
             self._temp_folders = TempFolders(settings.temp_folder, database_id(connection))
         # Of workers on this host that were killed: its leader of maintenance may be on another.
         self._temp_folders.sweep()
-        self.temp_root = self._temp_folders.open(self.id)
+        self._temp_folders.open(self.id)
         self._local = threading.local()
+
+    @property
+    def temp_root(self) -> Path:
+        """Where this worker's jobs have their folders."""
+        return self._temp_folders.root(self.id)
 
     def delivery(self) -> Delivery:
         """The message this thread is working on."""

@@ -51,7 +51,8 @@ class TempFolders:
     def open(self, worker_id: str) -> Path:
         """Make this worker's folder and hold it until ``close``, or until this process ends.
 
-        A worker starts without it, too: phases that need no folder must not suffer from a full disk.
+        A worker starts without it, too: phases that need no folder must not suffer from a full disk. It is asked for
+        again with every job (see ``root``): nobody holds a folder that was made later, and it would be swept away.
         """
         self._mine = self._home / worker_id
         try:
@@ -64,6 +65,10 @@ class TempFolders:
         except OSError as error:
             log.warning("no folder for jobs can be made", folder=str(self._mine), error=str(error))
         return self._mine
+
+    def root(self, worker_id: str) -> Path:
+        """This worker's folder, held from now on at the latest."""
+        return self._mine if self._mine is not None and self._lock is not None else self.open(worker_id)
 
     def sweep(self) -> list[str]:
         """Remove the folders that dead workers left, and return their names. A folder in use is locked."""

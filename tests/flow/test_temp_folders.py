@@ -99,3 +99,15 @@ def test_a_program_that_a_phase_started_does_not_keep_the_folder(tmp_path: Path)
         assert TempFolders(tmp_path, "db").sweep() == ["worker-1"]
         child.kill()
     assert not folder.exists()
+
+
+def test_a_folder_that_could_not_be_made_at_first_is_held_once_it_can(tmp_path: Path) -> None:
+    """The disk was full when the worker started: nobody may sweep away what its jobs use afterwards."""
+    (tmp_path / "db").write_text("in the way")
+    mine = TempFolders(tmp_path, "db")
+    mine.open("worker-1")
+    (tmp_path / "db").unlink()
+    (mine.root("worker-1") / "job-1").mkdir()
+    assert TempFolders(tmp_path, "db").sweep() == []
+    assert (tmp_path / "db" / "worker-1" / "job-1").is_dir()
+    mine.close()
