@@ -67,8 +67,13 @@ class TempFolders:
         return self._mine
 
     def root(self, worker_id: str) -> Path:
-        """This worker's folder, held from now on at the latest."""
-        return self._mine if self._mine is not None and self._lock is not None else self.open(worker_id)
+        """This worker's folder, held from now on at the latest: a disk may have been mounted over it meanwhile."""
+        if self._mine is not None and self._lock is not None:
+            if _is_lock_of(self._lock, self._mine):
+                return self._mine
+            os.close(self._lock)
+            self._lock = None
+        return self.open(worker_id)
 
     def sweep(self) -> list[str]:
         """Remove the folders that dead workers left, and return their names. A folder in use is locked."""
@@ -109,9 +114,16 @@ def _lock(folder: Path, *, wait: bool) -> int | None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         # Somebody may have removed it just before: then this is the lock of a folder that nobody finds any more.
-        if os.path.samestat(os.fstat(handle), os.stat(folder)):  # noqa: PTH116  beside fstat
+        if _is_lock_of(handle, folder):
             return handle
     except OSError:
         pass
     os.close(handle)
     return None
+
+
+def _is_lock_of(handle: int, folder: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(folder))  # noqa: PTH116  beside fstat
+    except OSError:
+        return False

@@ -111,3 +111,12 @@ def test_a_folder_that_could_not_be_made_at_first_is_held_once_it_can(tmp_path: 
     assert TempFolders(tmp_path, "db").sweep() == []
     assert (tmp_path / "db" / "worker-1" / "job-1").is_dir()
     mine.close()
+
+
+def test_a_folder_that_another_took_the_place_of_is_held_anew(tmp_path: Path) -> None:
+    """As a disk that is mounted over it does."""
+    mine = TempFolders(tmp_path, "db")
+    mine.open("worker-1").rename(tmp_path / "below")
+    assert mine.root("worker-1") == tmp_path / "db" / "worker-1"
+    assert TempFolders(tmp_path, "db").sweep() == []
+    mine.close()
