@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.flow.hand_over import RECALL
+from pipeline.flow.hand_over import CARRIED
 from pipeline.flow.reconcile import EXPECTED
 from tests.db import steps
 from tests.db.steps import Db, Hold
@@ -138,8 +138,10 @@ def test_an_attempt_whose_beginning_nobody_heard_of_is_given_up_at_no_cost(datab
     number = steps.sign_on(database, "w1")
     mine, other = steps.held(database, "triple"), gone_on(database, "w2")
     go_on(database, mine)
-    statement = RECALL.text.replace(":jobs", "%(jobs)s").replace(":fences", "%(fences)s").replace(":worker", "%(no)s")
-    database.execute(statement, {"jobs": [mine.job, other.job], "fences": [1, 1], "no": number})
+    statement = CARRIED.text.replace(":jobs", "%(jobs)s").replace(":fences", "%(fences)s").replace(":worker", "%(no)s")
+    values = {"jobs": [mine.job, other.job], "fences": [1, 1], "no": number}
+    for row in database.execute(statement, values).fetchall():
+        steps.park(database, Hold(row["id"], row["fence"]), reason="lost_connection")
     row = steps.job(database, mine.job)
     assert (row["status"], row["phase"], row["attempts"], row["crashes"]) == ("pending", "second", 0, 0)
     assert steps.outcomes(database, mine.job) == ["succeeded", "parked"]
