@@ -21,7 +21,8 @@ BEGIN
             SET status = 'running', fence = j.fence + 1, locked_by = p_worker, locked_at = now(), heartbeat_at = now(),
                 updated_at = now(), sent_at = coalesce(a.sent_at, now()), delivery = a.delivery,
                 isolated = a.isolated OR j.crashes > 0
-            FROM (SELECT a.place, a.id, a.send, a.delivery, a.sent_at, ph.workflow, ph.phase, ph.isolated
+            -- Of two deliveries of one job the first gets it.
+            FROM (SELECT DISTINCT ON (a.id) a.place, a.id, a.send, a.delivery, a.sent_at, ph.workflow, ph.phase, ph.isolated
                   FROM unnest(p_ids, p_queues, p_sends, p_deliveries, p_sent)
                        WITH ORDINALITY AS a(id, queue, send, delivery, sent_at, place)
                        JOIN free ON free.id = a.id JOIN phases ph ON ph.queue = a.queue
