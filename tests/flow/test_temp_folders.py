@@ -25,9 +25,9 @@ def pages(place: Place) -> list[Path]:
 def wait_for_a_sweep(place: Place) -> None:
     """A dead worker's folder is laid out: when it is gone, somebody has looked at all of them since."""
     with psycopg.connect(place.database_url) as connection:
-        bait = place.folder / "temp" / database_id(connection) / "dead-1" / "job"
+        bait = place.folder / "temp" / database_id(connection) / "dead-1"
     bait.mkdir(parents=True)
-    place.until(lambda: not bait.parent.exists(), 20, "a sweep")
+    place.until(lambda: not bait.exists(), 20, "a sweep")
 
 
 def test_a_living_worker_that_lost_postgresql_keeps_its_folder(place: Place) -> None:
