@@ -9,10 +9,10 @@ import tempfile
 from pathlib import Path
 
 from bench.lab import ROOT, cli, database, one, until, workers
-from pipeline import services
+from pipeline.dev import services
 
 DOCUMENT, PAGES = "RF-1937-0117", 6
-SPAN = "SELECT extract(epoch FROM max(finished_at) - min(started_at)) FROM attempts WHERE phase = 'ocr'"
+SPAN = "SELECT extract(epoch FROM max(finished_at) - min(started_at)) FROM pipeline.attempts WHERE phase = 'ocr'"
 
 
 def main() -> None:
@@ -20,9 +20,11 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=4, help=f"of {PAGES} pages each (default 4)")
     parser.add_argument("--rounds", type=int, default=1, help="one worker, then two, so many times (default 1)")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="pipeline-bench-") as folder, \
-         services.private_servers(Path(folder), remove=True) as servers:  # fmt: skip
-        from pipeline.sandbox import running_sandbox
+    with (
+        tempfile.TemporaryDirectory(prefix="pipeline-bench-") as folder,
+        services.private_servers(Path(folder), remove=True) as servers,
+    ):
+        from sandbox import running_sandbox
 
         with running_sandbox() as sandbox:
             os.environ.update(services.environment(servers), PYTHONPATH=str(ROOT), PIPELINE_LOG_LEVEL="ERROR")
@@ -35,8 +37,10 @@ def main() -> None:
 def round_of(documents: int) -> float:
     """Time with two workers divided by time with one."""
     alone, together = measure(1, documents), measure(2, documents)
-    print(f"{documents} documents of {PAGES} pages: one worker {alone:.1f} s, two workers {together:.1f} s, "
-          f"ratio {together / alone:.2f}")  # fmt: skip
+    print(
+        f"{documents} documents of {PAGES} pages: one worker {alone:.1f} s, two workers {together:.1f} s, "
+        f"ratio {together / alone:.2f}"
+    )
     return together / alone
 
 
@@ -47,10 +51,10 @@ def measure(count: int, documents: int) -> float:
     from pipeline import submit_many
 
     with database() as db:
-        db.execute("TRUNCATE jobs, outbox, attempts CASCADE")
+        db.execute("TRUNCATE pipeline.jobs, outbox, attempts CASCADE")
         with workers():
             submit_many(None, "document", [{"document_number": DOCUMENT}] * documents)
-            until(lambda: one(db, "SELECT count(*) FROM jobs WHERE completed_at IS NOT NULL") == documents)
+            until(lambda: one(db, "SELECT count(*) FROM pipeline.jobs WHERE completed_at IS NOT NULL") == documents)
             assert one(db, "SELECT count(*) FROM documents WHERE pages = %s", PAGES) == documents
             return float(one(db, SPAN))
 

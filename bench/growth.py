@@ -12,15 +12,15 @@ from bench import lab
 from bench.throughput import our_round
 
 FINISHED = """
-    INSERT INTO jobs (workflow, trace_id, span_id, body, phase, status, max_attempts, completed_at)
+    INSERT INTO pipeline.jobs (workflow, trace_id, span_id, body, phase, status, max_attempts, completed_at)
     SELECT 'chain', repeat('0', 31) || '1', repeat('0', 15) || '1', '{"text": "old"}', 'three', 'succeeded', 3, now()
     FROM generate_series(1, %s) /* bench */"""
 HISTORY = """
-    INSERT INTO attempts (job_id, fence, attempt, ready_at, started_at, finished_at, phase, outcome, worker)
+    INSERT INTO pipeline.attempts (job_id, fence, attempt, ready_at, started_at, finished_at, phase, outcome, worker)
     SELECT j.id, f, 1, j.created_at, j.created_at, j.created_at, 'three', 'succeeded', 'old'
-    FROM jobs j, generate_series(1, 3) f WHERE j.status = 'succeeded' /* bench */"""
+    FROM pipeline.jobs j, generate_series(1, 3) f WHERE j.status = 'succeeded' /* bench */"""
 WARM_UP = 600
-NTH_END = "SELECT finished_at FROM attempts WHERE finished_at > %s ORDER BY finished_at OFFSET %s LIMIT 1 /* bench */"
+NTH_END = "SELECT finished_at FROM pipeline.attempts WHERE finished_at > %s ORDER BY finished_at OFFSET %s LIMIT 1"
 
 
 def measure(small: int, large: int, rounds: int) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def paced(pending: int, phases: int) -> float:
     with lab.database() as db:
         lab.clear(db)
         _submit(pending)
-        db.execute("VACUUM ANALYZE jobs")
+        db.execute("VACUUM ANALYZE pipeline.jobs")
         db.execute("CHECKPOINT")
         return _pace(db, phases)
 
@@ -56,7 +56,7 @@ def after_finished(small: int, finished: int, phases: int, rounds: int) -> list[
         lab.clear(db)
         db.execute(FINISHED, (finished,))
         db.execute(HISTORY)
-        db.execute("VACUUM ANALYZE jobs, attempts")
+        db.execute("VACUUM ANALYZE pipeline.jobs, attempts")
         db.execute("CHECKPOINT")
         found = []
         for _ in range(rounds):
@@ -84,8 +84,11 @@ def memory(jobs: int) -> dict[str, Any]:
             _submit(jobs)
             lab.until(lambda: lab.all_done(db), timeout=1800, pause=1)
             late = _resident(running[0].pid)
-    return {"memory_mb": {"early": round(early / 1e6, 1), "late": round(late / 1e6, 1)},
-            "memory_growth_percent": round(100 * (late / early - 1), 2), "memory_jobs": jobs}  # fmt: skip
+    return {
+        "memory_mb": {"early": round(early / 1e6, 1), "late": round(late / 1e6, 1)},
+        "memory_growth_percent": round(100 * (late / early - 1), 2),
+        "memory_jobs": jobs,
+    }
 
 
 def _submit(jobs: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from pipeline import services
+from pipeline.dev import services
 
 ROOT = Path(__file__).parent.parent
 PROCESSES, THREADS = 2, 16
@@ -26,10 +26,17 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 @contextmanager
 def laboratory() -> Iterator[Path]:
     """Servers of its own, migrated; everything in a folder that goes away with them."""
-    with tempfile.TemporaryDirectory(prefix="pipeline-bench-") as folder, \
-         services.private_servers(Path(folder), remove=True) as servers:  # fmt: skip
-        os.environ.update(services.environment(servers), PYTHONPATH=str(ROOT), PIPELINE_WORKFLOWS="bench.chain",
-                          PIPELINE_LOG_LEVEL="ERROR", DONE_FILE=f"{folder}/done")  # fmt: skip
+    with (
+        tempfile.TemporaryDirectory(prefix="pipeline-bench-") as folder,
+        services.private_servers(Path(folder), remove=True) as servers,
+    ):
+        os.environ.update(
+            services.environment(servers),
+            PYTHONPATH=str(ROOT),
+            PIPELINE_WORKFLOWS="bench.chain",
+            PIPELINE_LOG_LEVEL="ERROR",
+            DONE_FILE=f"{folder}/done",
+        )
         with database() as db:
             for extension in ("pg_stat_statements", "pg_walinspect"):
                 db.execute(f"CREATE EXTENSION IF NOT EXISTS {extension}")
@@ -37,13 +44,13 @@ def laboratory() -> Iterator[Path]:
             db.execute("CREATE DATABASE peers")
         os.environ["PEER_DATABASE_URL"] = os.environ["DATABASE_URL"].rsplit("/", 1)[0] + "/peers"
         subprocess.run(
-            [sys.executable, "-m", "pipeline.front.cli", "migrate"], check=True, cwd=ROOT, capture_output=True
+            [sys.executable, "-m", "pipeline.front.cli.main", "migrate"], check=True, cwd=ROOT, capture_output=True
         )
         yield Path(folder)
 
 
 def cli(*words: str) -> None:
-    subprocess.run([sys.executable, "-m", "pipeline.front.cli", *words], check=True, cwd=ROOT, capture_output=True)
+    subprocess.run([sys.executable, "-m", "pipeline.front.cli.main", *words], check=True, cwd=ROOT, capture_output=True)
 
 
 @contextmanager
@@ -85,15 +92,20 @@ def workers(processes: int = PROCESSES) -> AbstractContextManager[list[subproces
 
 
 def clear(db: Connection) -> None:
-    db.execute("TRUNCATE jobs, outbox, attempts CASCADE")
+    db.execute("TRUNCATE pipeline.jobs, outbox, attempts CASCADE")
 
 
 def statements(db: Connection) -> int:
     """Statements of the workers that reached the server; BEGIN and COMMIT are left out, as are the benchmark's own."""
-    return int(one(db, """
+    return int(
+        one(
+            db,
+            """
         SELECT coalesce(sum(s.calls), 0) FROM pg_stat_statements s
         WHERE s.toplevel AND s.query NOT LIKE '%%pg_stat%%' AND s.query NOT LIKE '%%bench%%'
-          AND s.query !~* '^(begin|commit|rollback|checkpoint|truncate|create|set)'"""))  # fmt: skip
+          AND s.query !~* '^(begin|commit|rollback|checkpoint|truncate|create|set)'""",
+        )
+    )
 
 
 def wal_end(db: Connection) -> str:
@@ -120,6 +132,6 @@ def until(condition: Callable[[], bool], timeout: float = 600, pause: float = 0.
 
 
 def all_done(db: Connection) -> bool:
-    return not one(db, "SELECT EXISTS (SELECT FROM outbox /* bench */)") and not one(
-        db, "SELECT EXISTS (SELECT FROM jobs WHERE completed_at IS NULL) /* bench */"
+    return not one(db, "SELECT EXISTS (SELECT FROM pipeline.outbox /* bench */)") and not one(
+        db, "SELECT EXISTS (SELECT FROM pipeline.jobs WHERE completed_at IS NULL) /* bench */"
     )

@@ -29,7 +29,9 @@ def measure(jobs_per_s: float, folder: Path, *, seconds: float, idle_seconds: fl
     for turn in range(ROUNDS):
         bare += bare_singles(folder / "latencies")
         with lab.database() as db, lab.workers() as processes:
-            sleep(5)  # boot, sweeps and grants are over: this is the idle state itself, not a guess about an event
+            sleep(
+                5
+            )  # boot, sweeps and send_credits are over: this is the idle state itself, not a guess about an event
             singles += our_singles(db)
             if turn == ROUNDS - 1:
                 quiet = idle(db, processes[0].pid, idle_seconds)
@@ -55,7 +57,9 @@ def our_singles(db: lab.Connection) -> list[float]:
     return found[WARM_UP:]
 
 
-_ENDED = "SELECT extract(epoch FROM completed_at) FROM jobs WHERE id = %s AND completed_at IS NOT NULL /* bench */"
+_ENDED = (
+    "SELECT extract(epoch FROM completed_at) FROM pipeline.jobs WHERE id = %s AND completed_at IS NOT NULL /* bench */"
+)
 
 
 def bare_singles(file: Path) -> list[float]:
@@ -64,8 +68,10 @@ def bare_singles(file: Path) -> list[float]:
     os.environ.update(PEER="dramatiq", LATENCY_FILE=str(file))
     from_here = "import sys, time; from bench.peers import one\nfor line in sys.stdin: one.send(time.time_ns())"
     command = [sys.executable, "-c", from_here]
-    with lab.running(lab.dramatiq("bench.peers")), \
-         subprocess.Popen(command, cwd=lab.ROOT, stdin=subprocess.PIPE) as sender:  # fmt: skip
+    with (
+        lab.running(lab.dramatiq("bench.peers")),
+        subprocess.Popen(command, cwd=lab.ROOT, stdin=subprocess.PIPE) as sender,
+    ):
         assert sender.stdin is not None
         sleep(5)  # as below
         for n in range(SINGLES + WARM_UP):
@@ -90,7 +96,7 @@ def at_rate(db: lab.Connection, rate: float, seconds: float) -> list[float]:
             begun |= dict.fromkeys(submit_many(None, "chain", [lab.BODY] * due), now)
         sleep(0.05)
     lab.until(lambda: lab.all_done(db))
-    rows = db.execute("SELECT id, extract(epoch FROM completed_at) FROM jobs /* bench */").fetchall()
+    rows = db.execute("SELECT id, extract(epoch FROM completed_at) FROM pipeline.jobs /* bench */").fetchall()
     return [float(ended) - begun[job] for job, ended in rows]
 
 

@@ -24,10 +24,10 @@ from actors.match.records import read_record
 from actors.match.score import rank
 from actors.match.store import Task
 from bench.lab import ROOT, cli, database, one, until, workers
-from pipeline import services
-from pipeline.flow.job import Job
-from pipeline.sandbox import running_sandbox
-from pipeline.sandbox.wikidata_labelled import Labelled, labelled
+from pipeline.declare.job import Job
+from pipeline.dev import services
+from sandbox import running_sandbox
+from sandbox.wikidata_labelled import Labelled, labelled
 
 SETTINGS = ProjectSettings(languages=("en", "de", "ru", "el", "ja"))
 STATEMENTS = """SELECT coalesce(sum(calls), 0) FROM pg_stat_statements WHERE query NOT ILIKE '%%pg_stat%%'
@@ -79,10 +79,17 @@ def _by_kind(findable: list[Labelled], right: list[Labelled]) -> dict[str, str]:
 
 def end_to_end(sandbox_url: str) -> dict[str, Any]:
     """One call fans out; the workers keep the limit together; every record ends."""
-    with tempfile.TemporaryDirectory(prefix="pipeline-bench-") as folder, \
-         services.private_servers(Path(folder), remove=True) as servers:  # fmt: skip
-        os.environ.update(services.environment(servers), PYTHONPATH=str(ROOT), PIPELINE_LOG_LEVEL="ERROR",
-                          WIKIDATA_RATE=str(RATE), WIKIDATA_BURST=str(BURST))  # fmt: skip
+    with (
+        tempfile.TemporaryDirectory(prefix="pipeline-bench-") as folder,
+        services.private_servers(Path(folder), remove=True) as servers,
+    ):
+        os.environ.update(
+            services.environment(servers),
+            PYTHONPATH=str(ROOT),
+            PIPELINE_LOG_LEVEL="ERROR",
+            WIKIDATA_RATE=str(RATE),
+            WIKIDATA_BURST=str(BURST),
+        )
         with database() as db:
             db.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
         cli("migrate")
@@ -96,22 +103,31 @@ def end_to_end(sandbox_url: str) -> dict[str, Any]:
                 until(lambda: one(db, "SELECT status FROM projects WHERE id = %s", project) == "COMPLETED", 900)
             taken = monotonic() - started
             counts = one(db, "SELECT counts FROM projects WHERE id = %s", project)
-            charged = one(db, "SELECT sum(attempts) FROM jobs")
-            errors = one(db, "SELECT array_agg(DISTINCT left(error, 200)) FROM attempts WHERE outcome = 'retried'")
+            charged = one(db, "SELECT sum(attempts) FROM pipeline.jobs")
+            errors = one(
+                db, "SELECT array_agg(DISTINCT left(error, 200)) FROM pipeline.attempts WHERE outcome = 'retried'"
+            )
     seen = httpx.get(f"{sandbox_url}/w/_arrivals", timeout=60).json()
     return {
-        "records": RECORDS, "statements_for_the_jobs": statements, "fan_out_seconds": round(asked, 2),
-        "seconds": round(taken, 1), "calls": len(seen["arrivals"]),
+        "records": RECORDS,
+        "statements_for_the_jobs": statements,
+        "fan_out_seconds": round(asked, 2),
+        "seconds": round(taken, 1),
+        "calls": len(seen["arrivals"]),
         "calls_per_second": round(len(seen["arrivals"]) / taken),
-        "busiest_second": seen["busiest_second"], "limit": RATE, "bucket": BURST, "counts": counts,
-        "attempts_charged": int(charged), "errors": errors or [],
-    }  # fmt: skip
+        "busiest_second": seen["busiest_second"],
+        "limit": RATE,
+        "bucket": BURST,
+        "counts": counts,
+        "attempts_charged": int(charged),
+        "errors": errors or [],
+    }
 
 
 def _project() -> int:
     from actors.match.entries import add_entries
     from actors.match.projects import create_project
-    from pipeline.flow import database as flow_database
+    from pipeline.store import database as flow_database
 
     known = labelled()
     entries = [{"name": r.name, **r.data} for r in known if r.name] * (RECORDS // len(known) + 2)
@@ -123,7 +139,7 @@ def _project() -> int:
 
 def _start(project: int) -> None:
     from actors.match.projects import start_match
-    from pipeline.flow import database as flow_database
+    from pipeline.store import database as flow_database
 
     with flow_database.engine().begin() as connection:
         start_match(connection, project)

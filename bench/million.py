@@ -17,7 +17,7 @@ from bench import lab, million_page
 from bench.million_cases import Case, cases
 from bench.million_fill import fill
 from bench.million_plans import Plans
-from pipeline.services.ports import free_port
+from pipeline.dev.services.ports import free_port
 
 LIMIT_MS = 200
 ROUNDS = 5
@@ -69,8 +69,10 @@ def main() -> None:
 def _api() -> Iterator[httpx.Client]:
     """A server of its own, that has just said it is ready."""
     port = free_port()
-    with lab.running([sys.executable, "-m", "pipeline.front.cli", "api", "--port", str(port)]), \
-         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:  # fmt: skip
+    with (
+        lab.running([sys.executable, "-m", "pipeline.front.cli.main", "api", "--port", str(port)]),
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client,
+    ):
         lab.until(lambda: _answers(client), 60)
         yield client
 

@@ -11,8 +11,9 @@ from bench import lab
 from pipeline.front.api.pages import encode_cursor
 
 STATUSES = ("pending", "running", "retryable", "succeeded", "failed", "cancelled")
-MIDDLE = "SELECT id FROM jobs WHERE status = 'succeeded' ORDER BY id OFFSET (SELECT count(*) / 2 FROM jobs) LIMIT 1"
-WITH_STATUS = "SELECT id FROM jobs WHERE status = %s ORDER BY id LIMIT 1"
+MIDDLE = """SELECT id FROM pipeline.jobs WHERE status = 'succeeded' ORDER BY id
+    OFFSET (SELECT count(*) / 2 FROM pipeline.jobs) LIMIT 1"""
+WITH_STATUS = "SELECT id FROM pipeline.jobs WHERE status = %s ORDER BY id LIMIT 1"
 
 
 @dataclass
@@ -42,26 +43,40 @@ def cases(client: httpx.Client, db: lab.Connection) -> list[Case]:
 def _overview() -> list[Case]:
     history = "/v1/stats/history"
     return [
-        Case("/v1/stats", apart=1.1), Case("/v1/events", "(first event)", apart=1.1, stream=True),
-        Case("/metrics", apart=2.1), *(Case(history, f"{hours} h", {"hours": hours}) for hours in (1, 6, 24, 168)),
+        Case("/v1/stats", apart=1.1),
+        Case("/v1/events", "(first event)", apart=1.1, stream=True),
+        Case("/metrics", apart=2.1),
+        *(Case(history, f"{hours} h", {"hours": hours}) for hours in (1, 6, 24, 168)),
         Case(history, "168 h, workflow", {"hours": 168, "workflow": "website"}),
         Case(history, "168 h, queue", {"hours": 168, "queue": "website.website-analysis"}),
-        Case("/v1/workers"), Case("/v1/sources"), Case("/v1/session"), Case("/healthz"), Case("/readyz"),
-    ]  # fmt: skip
+        Case("/v1/workers"),
+        Case("/v1/sources"),
+        Case("/v1/session"),
+        Case("/healthz"),
+        Case("/readyz"),
+    ]
 
 
 def _jobs(client: httpx.Client, db: lab.Connection, middle: str) -> list[Case]:
     place = encode_cursor(middle)
     filters: list[tuple[str, dict[str, Any]]] = [
-        ("all", {}), ("200 a page", {"limit": 200}), *((status, {"status": status}) for status in STATUSES),
-        ("workflow", {"workflow": "website"}), ("phase", {"phase": "ocr"}),
+        ("all", {}),
+        ("200 a page", {"limit": 200}),
+        *((status, {"status": status}) for status in STATUSES),
+        ("workflow", {"workflow": "website"}),
+        ("phase", {"phase": "ocr"}),
         ("workflow without jobs", {"workflow": "match-finish"}),
-        *((f"website.prompt-forming {status}", {"workflow": "website", "phase": "prompt-forming", "status": status})
-          for status in STATUSES),
-    ]  # fmt: skip
+        *(
+            (f"website.prompt-forming {status}", {"workflow": "website", "phase": "prompt-forming", "status": status})
+            for status in STATUSES
+        ),
+    ]
     found = [Case("/v1/jobs", name, params) for name, params in filters]
-    found += [Case("/v1/jobs", f"{name}, next page", params | {"cursor": after}) for name, params in filters
-              if (after := client.get("/v1/jobs", params=params).json()["next"])]  # fmt: skip
+    found += [
+        Case("/v1/jobs", f"{name}, next page", params | {"cursor": after})
+        for name, params in filters
+        if (after := client.get("/v1/jobs", params=params).json()["next"])
+    ]
     found += [Case("/v1/jobs", f"{name}, from the middle", params | {"cursor": place}) for name, params in filters]
     ids = {"in the middle": middle} | {status: str(lab.one(db, WITH_STATUS, status)) for status in STATUSES}
     return found + [Case("/v1/jobs/{job_id}", name, at=f"/v1/jobs/{job}") for name, job in ids.items()]
@@ -72,32 +87,37 @@ def _dead(client: httpx.Client) -> list[Case]:
     group = max(first["items"], key=lambda item: item["jobs"])["group"]
     after = client.get("/v1/dead/jobs", params={"group": group, "limit": 10}).json()["next"]
     return [
-        Case("/v1/dead", "20 a page", {"limit": 20}), Case("/v1/dead", "50 a page"),
+        Case("/v1/dead", "20 a page", {"limit": 20}),
+        Case("/v1/dead", "50 a page"),
         Case("/v1/dead", "200 a page", {"limit": 200}),
         Case("/v1/dead", "next page", {"limit": 20, "cursor": first["next"]}),
         Case("/v1/dead", "workflow", {"workflow": "website"}),
         Case("/v1/dead/jobs", "largest group", {"group": group}),
         Case("/v1/dead/jobs", "next page", {"group": group, "limit": 10, "cursor": after}),
-    ]  # fmt: skip
+    ]
 
 
 def _projects(client: httpx.Client) -> list[Case]:
     tasks, at = "/v1/projects/{project_id}/tasks", "/v1/projects/1/tasks"
     after = client.get(at).json()["next"]
     return [
-        Case("/v1/projects"), Case("/v1/projects", "next page", {"cursor": client.get("/v1/projects").json()["next"]}),
+        Case("/v1/projects"),
+        Case("/v1/projects", "next page", {"cursor": client.get("/v1/projects").json()["next"]}),
         Case("/v1/projects/{project_id}", "large", at="/v1/projects/1"),
         Case("/v1/projects/{project_id}", "small", at="/v1/projects/2"),
-        Case(tasks, "large", at=at), Case(tasks, "next page", {"cursor": after}, at),
-        Case(tasks, "with candidates", {"candidates": True}, at), Case(tasks, "status", {"status": "QUEUED"}, at),
+        Case(tasks, "large", at=at),
+        Case(tasks, "next page", {"cursor": after}, at),
+        Case(tasks, "with candidates", {"candidates": True}, at),
+        Case(tasks, "status", {"status": "QUEUED"}, at),
         Case(tasks, "status without tasks", {"status": "FAILED"}, at),
         Case(tasks, "decision", {"decision": "matched"}, at),
         Case(tasks, "rare decision", {"decision": "ambiguous"}, at),
-    ]  # fmt: skip
+    ]
 
 
 def _batches(client: httpx.Client) -> list[Case]:
     return [
-        Case("/v1/batches"), Case("/v1/batches", "open", {"open": True}),
+        Case("/v1/batches"),
+        Case("/v1/batches", "open", {"open": True}),
         Case("/v1/batches", "next page", {"cursor": client.get("/v1/batches").json()["next"]}),
-    ]  # fmt: skip
+    ]

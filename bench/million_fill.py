@@ -18,29 +18,31 @@ CREATE FUNCTION pg_temp.id_at(at timestamptz) RETURNS uuid LANGUAGE sql VOLATILE
         FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid
 $$;
 
-INSERT INTO workers (id, host, pid, threads, queues, started_at, stopped_at)
-SELECT 'host-' || g, 'host', g, 16, (SELECT array_agg(queue) FROM phases), now() - interval '7 days',
+INSERT INTO pipeline.workers (id, host, pid, threads, queues, started_at, stopped_at)
+SELECT 'host-' || g, 'host', g, 16, (SELECT array_agg(queue) FROM pipeline.phases), now() - interval '7 days',
        CASE WHEN g > 8 THEN now() - interval '10 minutes' END
 FROM generate_series(1, 40) g;
 
-INSERT INTO batches (id, total, remaining, failed, sealed, callback_workflow, created_at, completed_at)
+INSERT INTO pipeline.batches (id, total, remaining, failed, sealed, callback_workflow, created_at, completed_at)
 SELECT pg_temp.id_at(a.at), 100, CASE WHEN g > 4900 THEN 40 ELSE 0 END, g % 3, true, 'match-finish', a.at,
        CASE WHEN g <= 4900 THEN a.at + interval '5 minutes' END
 FROM generate_series(1, 5000) g CROSS JOIN LATERAL (SELECT now() - interval '7 days' * (5000 - g) / 5000 AS at) a;
 
 INSERT INTO sources (id, name, adapter, base_url, rate_limit_per_minute, last_success_at)
 SELECT 's' || g, 'market ' || g, 'html', 'https://market-' || g || '.example', 60, now() FROM generate_series(1, 20) g;
-INSERT INTO lanes (name, rate) SELECT 'source:s' || g, 1 FROM generate_series(1, 20) g;
+INSERT INTO pipeline.rate_limits (name, rate) SELECT 'source:s' || g, 1 FROM generate_series(1, 20) g;
 
 -- Nine of ten succeeded, five in a hundred wait, three failed for one of thirty causes; the rest were cancelled or
 -- back off.
-INSERT INTO jobs (id, created_at, workflow, trace_id, span_id, batch_id, priority, body, phase, status, attempts,
+INSERT INTO pipeline.jobs (id, created_at, workflow, trace_id, span_id, batch_id, priority, body, phase, status,
+    attempts,
                   max_attempts,
-                  fence, ready_at, updated_at, next_retry_at, completed_at, error_message, cause, result, lane)
+                  fence, ready_at, updated_at, next_retry_at, completed_at, error_message, cause, result, rate_limit)
 WITH flows AS MATERIALIZED (
-    SELECT workflow, array_agg(phase ORDER BY position) AS phases FROM phases WHERE position > 0 GROUP BY workflow
+    SELECT workflow, array_agg(phase ORDER BY position) AS phases
+    FROM pipeline.phases WHERE position > 0 GROUP BY workflow
 ), open_batches AS MATERIALIZED (
-    SELECT array_agg(id ORDER BY id) AS ids FROM batches
+    SELECT array_agg(id ORDER BY id) AS ids FROM pipeline.batches
 ), made AS MATERIALIZED (
     SELECT g, now() - interval '7 days' * (1 - g::float8 / JOBS) ^ 2 - interval '1 second' AS at, random() AS fate,
            random() ^ 3 AS place, (29 * random() ^ 4)::integer AS cause,
@@ -67,50 +69,54 @@ SELECT pg_temp.id_at(p.at), p.at, p.workflow, md5(p.g::text), left(md5(p.g::text
        CASE WHEN p.status IN ('failed', 'retryable') THEN 2 ELSE 0 END, 3, 1, p.at, p.at,
        CASE WHEN p.status = 'retryable' THEN now() + interval '1 hour' * p.place END,
        CASE WHEN p.status IN ('succeeded', 'failed', 'cancelled') THEN least(p.at + interval '3 seconds', now()) END,
-       p.error, CASE WHEN p.status = 'failed' THEN pipeline_cause(p.error) END,
+       p.error, CASE WHEN p.status = 'failed' THEN pipeline.cause(p.error) END,
        CASE WHEN p.status = 'succeeded' THEN '{"text": "found"}'::jsonb END,
        CASE WHEN p.workflow = 'scrape' THEN 'source:s' || 1 + p.g % 20 END
 FROM placed p CROSS JOIN open_batches b ORDER BY p.g;
 
 -- As many run as the pools have processors, at most twenty a phase.
-UPDATE jobs j SET status = 'running', locked_by = 'host-' || 1 + r.slot % 8, locked_at = now(), heartbeat_at = now(),
+UPDATE pipeline.jobs j SET status = 'running', locked_by = 'host-' || 1 + r.slot % 8, locked_at = now(),
+    heartbeat_at = now(),
     slot = CASE WHEN r.pool IS NOT NULL THEN r.slot END
 FROM (SELECT w.id, ph.pool, row_number() OVER (PARTITION BY ph.id ORDER BY w.id)::integer AS slot
-      FROM jobs w JOIN phases ph ON ph.workflow = w.workflow AND ph.phase = w.phase WHERE w.status = 'pending') r
+      FROM pipeline.jobs w JOIN pipeline.phases ph ON ph.workflow = w.workflow AND ph.phase = w.phase
+      WHERE w.status = 'pending') r
 WHERE j.id = r.id AND r.slot <= least(coalesce(r.pool, 20), 20);
 
 -- Those that run are out, and a thousand more of a phase; the others wait at the gate, one of ten for its time.
-INSERT INTO outbox (job_id, phase_id, priority, due_at, sent_at, reason, lane)
+INSERT INTO pipeline.outbox (job_id, phase_id, priority, due_at, sent_at, reason, rate_limit)
 SELECT w.id, w.phase_id, w.priority, CASE WHEN w.n > 1000 THEN w.due END,
-       CASE WHEN w.n <= 1000 THEN w.ready_at END, CASE WHEN w.n > 1000 THEN w.reason END, w.lane
-FROM (SELECT j.id, ph.id AS phase_id, j.priority, j.ready_at, j.lane,
+       CASE WHEN w.n <= 1000 THEN w.ready_at END, CASE WHEN w.n > 1000 THEN w.reason END, w.rate_limit
+FROM (SELECT j.id, ph.id AS phase_id, j.priority, j.ready_at, j.rate_limit,
              coalesce(j.next_retry_at, CASE WHEN j.n % 10 = 0
                  THEN now() + interval '1 second' * (j.n % 3600) END) AS due,
              CASE WHEN j.status = 'retryable' THEN 'backoff' WHEN j.n % 10 = 0 THEN 'rate limit' END AS reason,
              CASE WHEN j.status = 'retryable' THEN 1001
                   ELSE row_number() OVER (PARTITION BY ph.id, j.status ORDER BY j.id) END AS n
-      FROM (SELECT *, row_number() OVER (ORDER BY id) AS n FROM jobs WHERE completed_at IS NULL) j
-      JOIN phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase) w ORDER BY w.id;
+      FROM (SELECT *, row_number() OVER (ORDER BY id) AS n FROM pipeline.jobs WHERE completed_at IS NULL) j
+      JOIN pipeline.phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase) w ORDER BY w.id;
 
 -- An attempt for each phase that a job passed, and two for one that failed.
-INSERT INTO attempts (job_id, fence, attempt, ready_at, sent_at, started_at, finished_at, phase, outcome, worker, error)
+INSERT INTO pipeline.attempts (job_id, fence, attempt, ready_at, sent_at, started_at, finished_at, phase,
+    outcome, worker, error)
 SELECT j.id, f.n, 1, t.at, t.at, t.at, least(t.at + interval '1 second', now()),
        CASE WHEN j.status = 'failed' THEN j.phase
-            ELSE (SELECT ph.phase FROM phases ph WHERE ph.workflow = j.workflow AND ph.position = f.n) END,
+            ELSE (SELECT ph.phase FROM pipeline.phases ph WHERE ph.workflow = j.workflow AND ph.position = f.n) END,
        CASE WHEN j.status = 'succeeded' THEN 'succeeded' WHEN j.status = 'failed' AND f.n = 2 THEN 'exhausted'
             WHEN j.status = 'cancelled' THEN 'cancelled' ELSE 'retried' END,
        'host-' || 1 + f.n % 8, j.error_message
-FROM jobs j JOIN phases here ON here.workflow = j.workflow AND here.phase = j.phase
+FROM pipeline.jobs j JOIN pipeline.phases here ON here.workflow = j.workflow AND here.phase = j.phase
 CROSS JOIN LATERAL generate_series(1, CASE WHEN j.status = 'failed' THEN 2 ELSE here.position END) AS f(n)
 CROSS JOIN LATERAL (SELECT j.created_at + interval '1 second' * (f.n - 1) AS at) t
 WHERE j.status IN ('succeeded', 'failed', 'cancelled', 'retryable') ORDER BY j.id, f.n;
 
--- What pipeline_roll_up would have written, minute by minute.
-INSERT INTO rollups
+-- What pipeline.roll_up would have written, minute by minute.
+INSERT INTO pipeline.rollups
 SELECT m.at, ph.queue, 500, 1000, 10, 3000, coalesce(e.succeeded, 0), coalesce(e.retried, 0), 0, 0,
        coalesce(e.failed, 0), coalesce(e.cancelled, 0)
 FROM generate_series(date_trunc('minute', now() - interval '7 days'), date_trunc('minute', now()), '1 minute') AS m(at)
-CROSS JOIN (SELECT DISTINCT ph.queue FROM phases ph JOIN jobs j ON j.workflow = ph.workflow AND j.phase = ph.phase
+CROSS JOIN (SELECT DISTINCT ph.queue FROM pipeline.phases ph
+    JOIN pipeline.jobs j ON j.workflow = ph.workflow AND j.phase = ph.phase
             AND j.status = 'failed') ph
 LEFT JOIN (
     SELECT date_trunc('minute', a.finished_at) + interval '1 minute' AS at, j.workflow || '.' || a.phase AS queue,
@@ -118,16 +124,17 @@ LEFT JOIN (
            count(*) FILTER (WHERE a.outcome = 'retried') AS retried,
            count(*) FILTER (WHERE a.outcome = 'exhausted') AS failed,
            count(*) FILTER (WHERE a.outcome = 'cancelled') AS cancelled
-    FROM attempts a JOIN jobs j ON j.id = a.job_id GROUP BY 1, 2) e ON e.at = m.at AND e.queue = ph.queue ORDER BY 1, 2;
+    FROM pipeline.attempts a JOIN pipeline.jobs j ON j.id = a.job_id GROUP BY 1, 2) e
+    ON e.at = m.at AND e.queue = ph.queue ORDER BY 1, 2;
 
-INSERT INTO rollup_quarters
+INSERT INTO pipeline.rollup_quarters
 SELECT date_bin('15 minutes', at, '2000-01-01'), queue, max(waiting), max(queued), max(running), max(dead),
        sum(succeeded), sum(retried), sum(crashed), sum(waited), sum(failed), sum(cancelled)
-FROM rollups GROUP BY 1, 2 ORDER BY 1, 2;
+FROM pipeline.rollups GROUP BY 1, 2 ORDER BY 1, 2;
 
 -- As if work went on while the measurement lasts: there are always thousands of attempts that ended a moment ago.
-UPDATE attempts SET finished_at = now() + interval '10 minutes' * random()
-WHERE (job_id, fence) IN (SELECT job_id, fence FROM attempts ORDER BY finished_at DESC LIMIT 10000);
+UPDATE pipeline.attempts SET finished_at = now() + interval '10 minutes' * random()
+WHERE (job_id, fence) IN (SELECT job_id, fence FROM pipeline.attempts ORDER BY finished_at DESC LIMIT 10000);
 
 -- One large project and many small ones.
 INSERT INTO projects (name, status) SELECT 'project ' || g, 'MATCHING' FROM generate_series(1, 120) g;
@@ -144,7 +151,8 @@ VACUUM ANALYZE;
 CHECKPOINT;
 """
 # Eight of the workers live: their locks are held by the connection that fills.
-ALIVE = "SELECT pg_advisory_lock(7300, no) FROM workers WHERE stopped_at IS NULL"
+ALIVE = """SELECT pg_advisory_lock('pipeline.workers'::regclass::oid::integer, no) FROM pipeline.workers
+    WHERE stopped_at IS NULL"""
 
 
 def fill(db: lab.Connection, jobs: int) -> None:

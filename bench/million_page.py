@@ -42,22 +42,27 @@ def _head(jobs: int, measured: list[Measured], statements: list[Statement]) -> l
     return [
         HEAD.format(jobs=jobs, cores=os.cpu_count(), load=os.getloadavg()[0]),
         f"Slowest: `{slow.case.name}`, first {slow.cold:.0f} ms, median {slow.median:.0f} ms; the limit is 200 ms.",
-        f"Reads the whole table of jobs, attempts or outbox: {', '.join(scans) or 'none'}.", "",
-    ]  # fmt: skip
+        f"Reads the whole table of jobs, attempts or outbox: {', '.join(scans) or 'none'}.",
+        "",
+    ]
 
 
 def _times(measured: list[Measured]) -> list[str]:
-    rows = [f"| `{one.case.name}` | {one.cold:.1f} | {one.median:.1f} | {max(one.warm):.1f} | {one.rows} |"
-            f"{' **too slow** |' if one.slow else ''}" for one in measured]  # fmt: skip
+    rows = [
+        f"| `{one.case.name}` | {one.cold:.1f} | {one.median:.1f} | {max(one.warm):.1f} | {one.rows} |"
+        f"{' **too slow** |' if one.slow else ''}"
+        for one in measured
+    ]
     return ["| request | first ms | median ms | max ms | rows |", "|---|---|---|---|---|", *rows]
 
 
 def _plans(statements: list[Statement]) -> list[str]:
     return [
         PLANS,
-        "| statement | for | ms | buffers | plan |", "|---|---|---|---|---|",
+        "| statement | for | ms | buffers | plan |",
+        "|---|---|---|---|---|",
         *(_plan(one) for one in sorted(statements, key=lambda one: -one.buffers)),
-    ]  # fmt: skip
+    ]
 
 
 def _plan(one: Statement) -> str:

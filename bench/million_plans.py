@@ -13,9 +13,13 @@ from bench import lab
 
 BIG = ("jobs", "attempts", "outbox")
 SETTINGS = {
-    "session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": "0", "auto_explain.log_analyze": "on",
-    "auto_explain.log_buffers": "on", "auto_explain.log_nested_statements": "on", "auto_explain.log_format": "json",
-}  # fmt: skip
+    "session_preload_libraries": "auto_explain",
+    "auto_explain.log_min_duration": "0",
+    "auto_explain.log_analyze": "on",
+    "auto_explain.log_buffers": "on",
+    "auto_explain.log_nested_statements": "on",
+    "auto_explain.log_format": "json",
+}
 ENTRY = re.compile(r"duration: ([0-9.]+) ms  plan:\n((?:\t.*\n)+)")
 QUIET = re.compile(r"pg_catalog|pg_locks|alembic_version|^\s*select\s+\S+\s*(:=|$)", re.IGNORECASE)
 

@@ -33,7 +33,7 @@ PROMISES: list[tuple[str, Callable[[Figures], Any], str, str]] = [
     ("idle: CPU % per process", lambda f: f["idle_cpu_percent_per_process"], "", ""),
     ("worker memory growth over 100,000 jobs, %", lambda f: f["memory_growth_percent"], "≤ 2", ""),
     ("idle latency p50 against bare Dramatiq's chain", lambda f: f["idle_latency_ratio"], "≤ 3", "1.5"),
-]  # fmt: skip
+]
 
 
 def write(figures: Figures) -> None:
@@ -50,17 +50,31 @@ def _body(figures: Figures) -> str:
     lines = [
         f"`{setup['command']}`, {setup['cores']} cores shared by servers and workers; {setup['processes']} processes "
         f"of {setup['threads']} threads; medians of {setup['rounds']} interleaved rounds of {setup['jobs']:,} jobs.",
-        "", "| | measured | floor | goal |", "|---|---|---|---|",
+        "",
+        "| | measured | floor | goal |",
+        "|---|---|---|---|",
         *(f"| {name} | {_value(read, figures)} | {floor} | {goal} |" for name, read, floor, goal in PROMISES),
-        "", "| system | jobs/s | rounds |", "|---|---|---|",
-        *(f"| {name} | {rate} | {', '.join(map(str, figures['rounds'][name]))} |"
-          for name, rate in sorted(figures["jobs_per_s"].items(), key=lambda item: -item[1])),
-        "", "| latency, ms | p50 | p99 |", "|---|---|---|",
-        *(f"| {name} | {figures[key]['p50']} | {figures[key]['p99']} |" for name, key in (
-            ("idle", "idle_latency_ms"), ("idle, bare Dramatiq's chain", "idle_latency_dramatiq_ms"),
-            ("at half load", "half_load_latency_ms"))),
-        "", *_growth(figures),
-    ]  # fmt: skip
+        "",
+        "| system | jobs/s | rounds |",
+        "|---|---|---|",
+        *(
+            f"| {name} | {rate} | {', '.join(map(str, figures['rounds'][name]))} |"
+            for name, rate in sorted(figures["jobs_per_s"].items(), key=lambda item: -item[1])
+        ),
+        "",
+        "| latency, ms | p50 | p99 |",
+        "|---|---|---|",
+        *(
+            f"| {name} | {figures[key]['p50']} | {figures[key]['p99']} |"
+            for name, key in (
+                ("idle", "idle_latency_ms"),
+                ("idle, bare Dramatiq's chain", "idle_latency_dramatiq_ms"),
+                ("at half load", "half_load_latency_ms"),
+            )
+        ),
+        "",
+        *_growth(figures),
+    ]
     return "\n".join(lines)
 
 

@@ -29,8 +29,14 @@ def main() -> None:
             figures |= _told(growth.processes(jobs))
             figures |= _told(growth.memory(100_000))
     command = "script/bench" + " --quick" * quick + (f" --rounds {options.rounds}" if options.rounds else "")
-    figures["setup"] = {"command": command, "jobs": jobs, "rounds": rounds,
-                        "processes": lab.PROCESSES, "threads": lab.THREADS, "cores": os.cpu_count()}  # fmt: skip
+    figures["setup"] = {
+        "command": command,
+        "jobs": jobs,
+        "rounds": rounds,
+        "processes": lab.PROCESSES,
+        "threads": lab.THREADS,
+        "cores": os.cpu_count(),
+    }
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
     if not quick or options.page:

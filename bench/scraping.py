@@ -14,23 +14,26 @@ import httpx
 import psycopg
 
 from bench.lab import ROOT, cli, database, one, until, workers
-from pipeline import services
-from pipeline.sandbox import Sandbox, running_sandbox
+from pipeline.dev import services
+from sandbox import Sandbox, running_sandbox
 
 INTAKES, SOURCES, SICK, ROUNDS = 100, 10, 3, 5
 NAMES = [f"market-{n}" for n in range(SOURCES)]
 ILL, WELL = NAMES[:SICK], NAMES[SICK:]
 BREAKER_SECONDS = 10
 SETTINGS = {
-    "CACHE_ENABLED": "false", "SCRAPE_BREAKER_SECONDS": str(BREAKER_SECONDS), "SCRAPE_PROBE_SECONDS": "5",
-    "PIPELINE_BACKOFF_SCALE": "0.02", "PIPELINE_LOG_LEVEL": "ERROR",
-}  # fmt: skip
+    "CACHE_ENABLED": "false",
+    "SCRAPE_BREAKER_SECONDS": str(BREAKER_SECONDS),
+    "SCRAPE_PROBE_SECONDS": "5",
+    "PIPELINE_BACKOFF_SCALE": "0.02",
+    "PIPELINE_LOG_LEVEL": "ERROR",
+}
 SOURCE = """INSERT INTO sources (id, name, adapter, base_url, rate_limit_per_minute)
     VALUES (%s, %s, 'items-api', %s, 6000)"""
 DONE = "SELECT count(*) FROM scrape_jobs WHERE status = 'succeeded' AND source_id = ANY (%s)"
 # Open for a while yet, and no call on its way: what is counted then and later are calls made while it was open.
 AT_REST = """SELECT probes FROM sources s WHERE id = %s AND paused_until > now() + interval '1 second'
-    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status = 'running' AND j.body ->> 'source_id' = s.id)"""
+    AND NOT EXISTS (SELECT 1 FROM pipeline.jobs j WHERE j.status = 'running' AND j.body ->> 'source_id' = s.id)"""
 
 
 def main() -> None:
@@ -38,10 +41,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="pipeline-bench-") as folder, \
-         services.private_servers(Path(folder), remove=True) as servers, running_sandbox() as sandbox:  # fmt: skip
-        os.environ.update(services.environment(servers), PYTHONPATH=str(ROOT), PIPELINE_SANDBOX_URL=sandbox.url,
-                          **SETTINGS)  # fmt: skip
+    with (
+        tempfile.TemporaryDirectory(prefix="pipeline-bench-") as folder,
+        services.private_servers(Path(folder), remove=True) as servers,
+        running_sandbox() as sandbox,
+    ):
+        os.environ.update(
+            services.environment(servers), PYTHONPATH=str(ROOT), PIPELINE_SANDBOX_URL=sandbox.url, **SETTINGS
+        )
         cli("migrate")
         figures = measure(sandbox, options.rounds)
     print(json.dumps(figures, indent=2))
@@ -74,7 +81,8 @@ def measure(sandbox: Sandbox, rounds: int) -> dict[str, Any]:
 def one_round(db: psycopg.Connection[Any], sandbox: Sandbox, *, sick: bool) -> dict[str, Any]:
     """All jobs of a round. Healthy time: from the submit to the end of the last healthy job."""
     db.execute(
-        "TRUNCATE jobs, outbox, attempts, batches, price_points, valuations, coin_intakes, source_failures CASCADE"
+        "TRUNCATE pipeline.jobs, pipeline.outbox, pipeline.attempts, pipeline.batches, price_points, valuations,"
+        " coin_intakes, source_failures CASCADE"
     )
     sandbox.reset()
     for name in ILL:
@@ -85,17 +93,20 @@ def one_round(db: psycopg.Connection[Any], sandbox: Sandbox, *, sick: bool) -> d
     span = "SELECT extract(epoch FROM max(completed_at) - min(created_at)) FROM scrape_jobs WHERE source_id = ANY (%s)"
     seconds = float(one(db, span, WELL))
     outage = recovered(db, sandbox) if sick else {}
-    until(lambda: one(db, "SELECT count(*) FROM jobs WHERE completed_at IS NULL") == 0, 120)
+    until(lambda: one(db, "SELECT count(*) FROM pipeline.jobs WHERE completed_at IS NULL") == 0, 120)
     return {"seconds": seconds, **outage}
 
 
 def submit(db: psycopg.Connection[Any], sources: list[str]) -> None:
     """One transaction, coin by coin, so that sick and healthy jobs stand in the queue side by side."""
     with db.transaction():
-        db.execute("""WITH coins AS (
+        db.execute(
+            """WITH coins AS (
                 INSERT INTO coin_intakes (year, mintmark, denomination, series, title)
                 SELECT 1800 + g, 'S', 'cent', 'Lincoln', 'coin ' || g FROM generate_series(1, %s) g RETURNING id)
-            SELECT pipeline_collect(id, %s) FROM coins""", (INTAKES, sources))  # fmt: skip
+            SELECT scrape_collect(id, %s) FROM coins""",
+            (INTAKES, sources),
+        )
 
 
 def recovered(db: psycopg.Connection[Any], sandbox: Sandbox) -> dict[str, Any]:
@@ -108,7 +119,7 @@ def recovered(db: psycopg.Connection[Any], sandbox: Sandbox) -> dict[str, Any]:
     made, probed = (sum(row[column] for row in after) - sum(row[column] for row in before) for column in (0, 1))
     httpx.delete(f"{sandbox.url}/_faults").raise_for_status()
     until(lambda: one(db, DONE, NAMES) == INTAKES * SOURCES, 120)
-    spent = one(db, "SELECT sum(attempts + crashes) FROM jobs WHERE workflow = 'scrape'")
+    spent = one(db, "SELECT sum(attempts + crashes) FROM pipeline.jobs WHERE workflow = 'scrape'")
     assert (made, spent) == (probed, 0), f"{made} calls for {probed} probes; {spent} executions spent"
     return {"calls_while_open": made, "probes": probed, "executions_spent": spent, "succeeded": INTAKES * SOURCES}
 

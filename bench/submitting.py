@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from bench import lab
-from pipeline.flow.submit import as_array
+from pipeline.journey.submit import as_array
 
 GROUP = 5000
 COLUMNS = "workflow, trace_id, span_id, priority, body, phase, max_attempts"
@@ -24,7 +24,7 @@ PLAIN = f"""INSERT INTO plain ({COLUMNS})
 
 def measure(jobs: int, rounds: int) -> dict[str, Any]:
     with lab.database() as db:
-        db.execute("CREATE TABLE IF NOT EXISTS plain (LIKE jobs INCLUDING ALL)")
+        db.execute("CREATE TABLE IF NOT EXISTS plain (LIKE pipeline.jobs INCLUDING ALL)")
         ours, plain, text = [], [], []
         for _ in range(rounds):
             lab.clear(db)

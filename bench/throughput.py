@@ -58,10 +58,13 @@ def our_round(jobs: int, processes: int = lab.PROCESSES) -> tuple[float, dict[st
         with lab.workers(processes):
             lab.until(lambda: lab.all_done(db))
             phases = 3 * jobs
-            cost = {"statements": (lab.statements(db) - before) / phases, "wal_bytes": lab.wal_since(db, wal) / phases,
-                    "messages": float(lab.one(db, "SELECT sum(send - 1) FROM jobs /* bench */")) / phases}  # fmt: skip
+            cost = {
+                "statements": (lab.statements(db) - before) / phases,
+                "wal_bytes": lab.wal_since(db, wal) / phases,
+                "messages": float(lab.one(db, "SELECT sum(send - 1) FROM pipeline.jobs /* bench */")) / phases,
+            }
             span = lab.one(
-                db, "SELECT extract(epoch FROM max(finished_at) - min(started_at)) FROM attempts /* bench */"
+                db, "SELECT extract(epoch FROM max(finished_at) - min(started_at)) FROM pipeline.attempts /* bench */"
             )
     return jobs / float(span), cost
 

@@ -10,7 +10,7 @@ import httpx
 
 from chaos.fault import Scene
 from chaos.observer import until
-from pipeline.services.ports import LOOPBACK
+from pipeline.dev.services.ports import LOOPBACK
 
 EVERY = 0.1
 TIMEOUT = 2.0
@@ -62,8 +62,9 @@ class Caller:
         """False if nobody knows whether the job was taken."""
         asked = time.monotonic()
         try:
-            answer = self._client.post("/v1/jobs", headers={"Idempotency-Key": key},
-                                       json={"workflow": self._subject.workflow, "body": body})  # fmt: skip
+            answer = self._client.post(
+                "/v1/jobs", headers={"Idempotency-Key": key}, json={"workflow": self._subject.workflow, "body": body}
+            )
         except httpx.HTTPError:
             self.silent += 1
             return False

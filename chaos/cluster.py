@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 import httpx
 
-from pipeline.services import RabbitMQ
-from pipeline.services.processes import ServiceError
-from pipeline.services.rabbitmq_node import VHOST
-from pipeline.services.state import State, make_folder
+from pipeline.dev.services import RabbitMQ
+from pipeline.dev.services.processes import ServiceError
+from pipeline.dev.services.rabbitmq_node import VHOST
+from pipeline.dev.services.state import State, make_folder
 
 SIZE = 3
 # Nobody else has these, so that the nodes of two runs never meet.
@@ -87,8 +87,9 @@ class Cluster:
 
     def _ask(self, path: str) -> Any:
         node, login = self.living(), self.living().management_user
-        answer = httpx.get(f"{node.management_url}/api/{path}", auth=(login.name, login.password), timeout=10,
-                           trust_env=False)  # fmt: skip
+        answer = httpx.get(
+            f"{node.management_url}/api/{path}", auth=(login.name, login.password), timeout=10, trust_env=False
+        )
         return answer.raise_for_status().json()
 
 

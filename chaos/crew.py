@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.observer import Observer, until
-from pipeline.front.supervise import Program, Supervisor
+from pipeline.dev.supervise import Program, Supervisor
 
 THREADS = 8
 COMMAND = [sys.executable, "-m", "dramatiq", "pipeline.actors", "--processes", "1", "--threads", str(THREADS)]
 # One that has just begun has not declared all its queues.
-LIVING = """SELECT id, no, pid FROM workers
+LIVING = """SELECT id, no, pid FROM pipeline.workers
     WHERE stopped_at IS NULL AND threads > 0 AND started_at < now() - interval '1 second' ORDER BY no"""
 LEADER = """SELECT w.id FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-    JOIN workers w ON a.application_name = 'pipeline relay ' || w.no
-    WHERE a.datname = current_database() AND l.locktype = 'relation' AND l.relation = 'relay_seat'::regclass
+    JOIN pipeline.workers w ON a.application_name = 'pipeline relay ' || w.no
+    WHERE a.datname = current_database() AND l.locktype = 'relation' AND l.relation = 'pipeline.relay_leader'::regclass
       AND l.granted"""
 
 

@@ -14,14 +14,14 @@ from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow
 from chaos.stage import Stage
 from pipeline.broker.topology import dead_letter_queue
 
-JOBS = """SELECT j.id, j.status, j.fence, (SELECT array_agg(p.phase ORDER BY p.position) FROM phases p
-        WHERE p.workflow = j.workflow AND p.position > 0) AS phases FROM jobs j WHERE j.id = ANY (%s)"""
-ATTEMPTS = """SELECT job_id AS job, fence, phase, outcome, pipeline_worker_name(worker, worker_no) AS worker,
+JOBS = """SELECT j.id, j.status, j.fence, (SELECT array_agg(p.phase ORDER BY p.position) FROM pipeline.phases p
+        WHERE p.workflow = j.workflow AND p.position > 0) AS phases FROM pipeline.jobs j WHERE j.id = ANY (%s)"""
+ATTEMPTS = """SELECT job_id AS job, fence, phase, outcome, pipeline.worker_name(worker, worker_no) AS worker,
         started_at AS started, finished_at AS finished, error
-    FROM attempts WHERE job_id = ANY (%s) ORDER BY job_id, fence"""
+    FROM pipeline.attempts WHERE job_id = ANY (%s) ORDER BY job_id, fence"""
 EFFECTS = "SELECT job_id AS job, phase, fence FROM chaos_ledger WHERE job_id = ANY (%s)"
-OUTBOX = "SELECT count(*) FROM outbox WHERE job_id = ANY (%s)"
-UNFINISHED = "SELECT count(*) FROM jobs WHERE id = ANY (%s) AND completed_at IS NULL"
+OUTBOX = "SELECT count(*) FROM pipeline.outbox WHERE job_id = ANY (%s)"
+UNFINISHED = "SELECT count(*) FROM pipeline.jobs WHERE id = ANY (%s) AND completed_at IS NULL"
 EMPTY_WITHIN = 40.0
 
 
@@ -40,19 +40,24 @@ def gather(stage: Stage, jobs: Sequence[UUID], cancelled: Sequence[UUID], absenc
     look = stage.observer
     effects = [Effect(**row) for row in look.rows(EFFECTS, ids)] if stage.subject.has_ledger else None
     return Evidence(
-        submitted=ids, phases=stage.phases(), effects=effects,
+        submitted=ids,
+        phases=stage.phases(),
+        effects=effects,
         jobs=[JobRow(**row) for row in look.rows(JOBS, ids)],
         attempts=[Attempt(**row) for row in look.rows(ATTEMPTS, ids)],
-        outbox=look.one(OUTBOX, ids), messages=_left_messages(stage), cancelled=cancelled, absences=absences,
+        outbox=look.one(OUTBOX, ids),
+        messages=_left_messages(stage),
+        cancelled=cancelled,
+        absences=absences,
         lease=timedelta(seconds=times.LEASE),
-    )  # fmt: skip
+    )
 
 
 def tell(stage: Stage, job: UUID) -> list[str]:
     """All that is known about a job that does not add up."""
-    rows = stage.observer.rows("SELECT * FROM jobs WHERE id = %s", job)
-    rows += stage.observer.rows("SELECT * FROM attempts WHERE job_id = %s ORDER BY fence", job)
-    rows += stage.observer.rows("SELECT * FROM outbox WHERE job_id = %s", job)
+    rows = stage.observer.rows("SELECT * FROM pipeline.jobs WHERE id = %s", job)
+    rows += stage.observer.rows("SELECT * FROM pipeline.attempts WHERE job_id = %s ORDER BY fence", job)
+    rows += stage.observer.rows("SELECT * FROM pipeline.outbox WHERE job_id = %s", job)
     told = [", ".join(f"{key}={value}" for key, value in row.items() if value is not None) for row in rows]
     return told + stage.crew.lines_about(str(job))
 

@@ -94,10 +94,16 @@ class Fault:
 CATALOGUE: dict[str, Fault] = {}
 
 
-def fault(name: str, *, explains: Iterable[str] = (), load: str = "normal",
-          impossible: Callable[[], str | None] = lambda: None,
-          elsewhere: Elsewhere | None = None, proxied: bool = False,
-          management: bool = False) -> Callable[[Act], Act]:  # fmt: skip
+def fault(
+    name: str,
+    *,
+    explains: Iterable[str] = (),
+    load: str = "normal",
+    impossible: Callable[[], str | None] = lambda: None,
+    elsewhere: Elsewhere | None = None,
+    proxied: bool = False,
+    management: bool = False,
+) -> Callable[[Act], Act]:
     """Enter the function into the catalogue."""
 
     def enter(act: Act) -> Act:

@@ -26,15 +26,33 @@ from chaos.fault import CATALOGUE, Fault
 
 # Importing them fills the catalogue; this is the order of the table.
 MODULES = (
-    faults_workers, faults_stuck, faults_limits, faults_front, faults_rabbitmq, faults_timeout, faults_postgres,
-    faults_postgres_limits, faults_application, faults_connections, faults_network, faults_drop, faults_disk,
-    faults_neighbours, faults_cluster,
-)  # fmt: skip
+    faults_workers,
+    faults_stuck,
+    faults_limits,
+    faults_front,
+    faults_rabbitmq,
+    faults_timeout,
+    faults_postgres,
+    faults_postgres_limits,
+    faults_application,
+    faults_connections,
+    faults_network,
+    faults_drop,
+    faults_disk,
+    faults_neighbours,
+    faults_cluster,
+)
 WORST = (
-    "worker SIGKILL", "RabbitMQ SIGKILL, restart", "RabbitMQ data wiped", "phases stuck past their time limit",
-    "queue purge", "one PostgreSQL connection of each kind lost alone", "PostgreSQL immediate restart",
-    "application's transaction holds a cancel, a batch and rows", "all backends terminated",
-)  # fmt: skip
+    "worker SIGKILL",
+    "RabbitMQ SIGKILL, restart",
+    "RabbitMQ data wiped",
+    "phases stuck past their time limit",
+    "queue purge",
+    "one PostgreSQL connection of each kind lost alone",
+    "PostgreSQL immediate restart",
+    "application's transaction holds a cancel, a batch and rows",
+    "all backends terminated",
+)
 # Waves with and without the management address alternate: what loses messages is done both ways.
 BOTH_WAYS = ("RabbitMQ data wiped", "queue purge", "RabbitMQ SIGKILL, restart")
 PAIRS = 20

@@ -14,14 +14,14 @@ from chaos.observer import until
 from chaos.work import PHASES, check_others, insist, long_jobs, pace, submit_own
 from pipeline import open_batch, seal_batch
 
-COMPLETE = "SELECT completed_at IS NOT NULL AND total = %s FROM batches WHERE id = %s"
+COMPLETE = "SELECT completed_at IS NOT NULL AND total = %s FROM pipeline.batches WHERE id = %s"
 BODY = '{"n": 0, "seconds": {"first": 0.1, "second": 0.1, "third": 0.1}}'
 # Jobs that nobody holds take three seconds; on a busy machine more.
 DONE_WITHIN = 12.0
 Sql = psycopg.Connection[Any]
 
 
-@fault("application's transaction holds a cancel, a batch and rows", explains=["handed_back"])
+@fault("application's transaction holds a cancel, a batch and rows", explains=["released"])
 def hold_rows(scene: Scene) -> Hits:
     """Its own jobs wait for it; all others go on. In the end it takes everything back, or commits."""
     if not scene.stage.subject.has_ledger:
@@ -50,7 +50,7 @@ def hold_snapshot(scene: Scene) -> Hits:
     done, began = Hits(1, "snapshot"), now()
     with suppress(psycopg.OperationalError), _application(scene) as db:
         db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        db.execute("SELECT count(*) FROM jobs")
+        db.execute("SELECT count(*) FROM pipeline.jobs")
         seconds = scene.times(15, 150)
         scene.pause(seconds, seconds)
         check_others(scene, done, [], began, DONE_WITHIN)
@@ -73,9 +73,9 @@ def _batch(scene: Scene) -> tuple[UUID, list[UUID]]:
 
 def _hold(db: Sql, cancelled: list[UUID], locked: list[UUID], batch: UUID) -> tuple[list[UUID], list[UUID]]:
     """Those that it cancelled, and those that it added: both count only if it commits."""
-    ended = [job for job in cancelled if _first(db.execute("SELECT pipeline_cancel(%s)", (job,)))]
-    more = db.execute("SELECT pipeline_submit('chaos', %s::jsonb, p_batch => %s)", (BODY, batch)).fetchall()
-    db.execute("SELECT 1 FROM jobs WHERE id = ANY (%s) ORDER BY id FOR UPDATE", (locked,))
+    ended = [job for job in cancelled if _first(db.execute("SELECT pipeline.cancel(%s)", (job,)))]
+    more = db.execute("SELECT pipeline.submit('chaos', %s::jsonb, p_batch => %s)", (BODY, batch)).fetchall()
+    db.execute("SELECT 1 FROM pipeline.jobs WHERE id = ANY (%s) ORDER BY id FOR UPDATE", (locked,))
     return ended, [row[0] for row in more]
 
 

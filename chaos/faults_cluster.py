@@ -13,9 +13,9 @@ from chaos.cluster import SIZE, Cluster
 from chaos.fault import Hits, Scene, fault, now
 from chaos.observer import until
 from chaos.stage import Stage
-from pipeline.services import RabbitMQ, Servers
+from pipeline.dev.services import RabbitMQ, Servers
 
-SINCE = "SELECT count(*) FROM attempts WHERE outcome = 'succeeded' AND started_at > %s"
+SINCE = "SELECT count(*) FROM pipeline.attempts WHERE outcome = 'succeeded' AND started_at > %s"
 
 
 class ClusterStage(Stage):
@@ -24,8 +24,15 @@ class ClusterStage(Stage):
     def __init__(self, stage: Stage, cluster: Cluster) -> None:
         self.cluster = cluster
         servers = Servers(stage.servers.postgres, cluster.nodes[0])
-        super().__init__(servers, stage.subject, stage.folder / "cluster", seed=0, name=stage.name, workers=SIZE,
-                         management=stage.management)  # fmt: skip
+        super().__init__(
+            servers,
+            stage.subject,
+            stage.folder / "cluster",
+            seed=0,
+            name=stage.name,
+            workers=SIZE,
+            management=stage.management,
+        )
         self.chance = stage.chance
 
     def environment(self) -> dict[str, str]:

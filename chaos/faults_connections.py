@@ -11,18 +11,18 @@ from chaos.observer import Deadline, until
 from chaos.routes import MANAGEMENT, RABBITMQ
 from chaos.work import check_others, long_jobs
 
-# A name without the number of the worker: presence, relay, committer, the pool's, and whatever is added to them.
+# A name without the number of the worker: liveness, relay, committer, the pool's, and whatever is added to them.
 KINDS = """SELECT DISTINCT regexp_replace(application_name, ' [0-9]+$', '') FROM pg_stat_activity
     WHERE datname = current_database() AND application_name LIKE 'pipeline%%' ORDER BY 1"""
 LOSE = """SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
     WHERE datname = current_database() AND regexp_replace(application_name, ' [0-9]+$', '') = %s
     ORDER BY md5(pid::text || %s) LIMIT 1) one"""
-STARTED = "SELECT count(*) FROM attempts WHERE started_at > %s"
+STARTED = "SELECT count(*) FROM pipeline.attempts WHERE started_at > %s"
 # How soon somebody else must lead who reaches RabbitMQ.
 LEADS_WITHIN = 10.0
 
 
-@fault("one PostgreSQL connection of each kind lost alone", explains=["parked"])
+@fault("one PostgreSQL connection of each kind lost alone", explains=["snoozed"])
 def lose_connections(scene: Scene) -> Hits:
     """Again and again, while phases run that outlast it: a living worker has its lock back before it is missed."""
     done, lost = Hits(), Counter[str]()

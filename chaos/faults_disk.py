@@ -7,7 +7,7 @@ from chaos.fault import Hits, Scene, fault
 from chaos.observer import Deadline, until
 
 # As the workers' heartbeats bring it.
-ERRORS = "SELECT sum((counters->>'cache.error')::int) FROM workers"
+ERRORS = "SELECT sum((counters->>'cache.error')::int) FROM pipeline.workers"
 
 
 @fault("temp folder on a full disk", explains=["retried"], impossible=cannot_mount)

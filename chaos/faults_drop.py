@@ -17,16 +17,15 @@ from chaos.reconcile import Absence
 from chaos.routes import MANAGEMENT, POSTGRES, RABBITMQ, port_of
 from chaos.stage import Stage
 from chaos.work import long_jobs
-from pipeline.services import postgres
-from pipeline.services.ports import LOOPBACK
+from pipeline.dev.services import postgres
+from pipeline.dev.services.ports import LOOPBACK
 
 # Keep-alives notice a silent connection after 25 s; one that waits for an answer must not take longer.
 SILENT = 45.0
 ESTABLISHED = "01"
-HELD = "SELECT count(*) FROM jobs WHERE status = 'running' AND locked_by LIKE %s"
-WORKED = (
-    "SELECT count(*) FROM attempts WHERE worker_no IN (SELECT no FROM workers WHERE id LIKE %s) AND started_at > %s"
-)
+HELD = "SELECT count(*) FROM pipeline.jobs WHERE status = 'running' AND locked_by LIKE %s"
+WORKED = """SELECT count(*) FROM pipeline.attempts
+    WHERE worker_no IN (SELECT no FROM pipeline.workers WHERE id LIKE %s) AND started_at > %s"""
 ALLOWED = "\nhost all all 198.18.1.0/24 scram-sha-256\n"
 
 
@@ -44,8 +43,9 @@ def on_a_cable(stage: Stage) -> Iterator[Stage]:
             _listen(stage, LOOPBACK)
 
 
-@fault("packets to PostgreSQL dropped for one worker", explains=["parked"], impossible=cannot_make,
-       elsewhere=on_a_cable)  # fmt: skip
+@fault(
+    "packets to PostgreSQL dropped for one worker", explains=["snoozed"], impossible=cannot_make, elsewhere=on_a_cable
+)
 def drop(scene: Scene) -> Hits:
     """No reset comes: it must notice by itself, lose its jobs at most, and work again afterwards."""
     namespace = scene.stage.namespace

@@ -6,7 +6,7 @@ from chaos.caller import Caller
 from chaos.fault import Hits, Scene, fault
 from chaos.kept import API, SCHEDULER, kept
 from chaos.observer import Deadline, until
-from pipeline.services.ports import free_port
+from pipeline.dev.services.ports import free_port
 
 SWEEP = "stale_recovery"
 # The scheduler knows minutes only; a minute and a start are the longest it may keep a sweep waiting.

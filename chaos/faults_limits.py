@@ -21,7 +21,7 @@ from chaos.work import long_jobs
 PIDS = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))
 
 
-@fault("worker out of file descriptors", explains=["parked", "retried"], proxied=True)
+@fault("worker out of file descriptors", explains=["snoozed", "retried"], proxied=True)
 def no_files(scene: Scene) -> Hits:
     """Its connections are lost meanwhile, and cannot be made again until it has descriptors."""
     victim, jobs = _unlucky(scene), long_jobs(scene, 6, 5)
@@ -40,7 +40,7 @@ def no_pids() -> str | None:
     return None if _controller() else "no cgroup of ours can count threads here"
 
 
-@fault("worker out of threads", explains=["parked", "retried"], proxied=True, impossible=no_pids)
+@fault("worker out of threads", explains=["snoozed", "retried"], proxied=True, impossible=no_pids)
 def no_threads(scene: Scene) -> Hits:
     """Nothing new can be started in it, and its connections are lost."""
     victim, jobs = _unlucky(scene), long_jobs(scene, 6, 5)

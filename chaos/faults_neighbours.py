@@ -19,13 +19,13 @@ from chaos.workflow import LEDGER
 CHAIN = "chaos-chain"
 WITHOUT = """SELECT count(*) FROM unnest(%s::uuid[]) j(id), unnest(%s::text[]) p(phase)
     WHERE NOT EXISTS (SELECT 1 FROM chaos_ledger l WHERE l.job_id = j.id AND l.phase = p.phase)"""
-SUBMIT = """SELECT pipeline_submit_many(%s, (SELECT array_agg(jsonb_build_object('n', n, 'seconds', %s::jsonb))
+SUBMIT = """SELECT pipeline.submit_many(%s, (SELECT array_agg(jsonb_build_object('n', n, 'seconds', %s::jsonb))
     FROM generate_series(1, %s) n))"""
-ENDED_OTHERWISE = "SELECT outcome || ': ' || coalesce(error, '') FROM attempts WHERE outcome <> 'succeeded'"
+ENDED_OTHERWISE = "SELECT outcome || ': ' || coalesce(error, '') FROM pipeline.attempts WHERE outcome <> 'succeeded'"
 OTHER = "chaos_neighbour"
 
 
-@fault("old and new code side by side with different chains", explains=["handed_back"])
+@fault("old and new code side by side with different chains", explains=["released"])
 def two_versions(scene: Scene) -> Hits:
     """The new version is deployed with ``pipeline migrate``; an old worker that starts after it changes nothing."""
     if not scene.stage.subject.has_ledger:
@@ -59,7 +59,7 @@ def neighbours(scene: Scene) -> Hits:
         look.run(LEDGER)
         seconds = f'{{"first": 0.1, "second": {3 * HEALTH}, "third": 0.1}}'
         workflow = scene.stage.subject.workflow
-        jobs = [row["pipeline_submit_many"] for row in look.rows(SUBMIT, workflow, seconds, 4)]
+        jobs = [row["submit_many"] for row in look.rows(SUBMIT, workflow, seconds, 4)]
         try:
             until(lambda: not look.one(UNFINISHED, jobs), 90, "the neighbour's jobs to end", pause=0.2)
         except Deadline as late:
@@ -75,7 +75,7 @@ def _modules(scene: Scene, module: str) -> dict[str, str]:
 def _migrate(scene: Scene) -> None:
     """As a deploy does it: from the new code, before its workers start."""
     environment = {**os.environ, **scene.stage.environment(), **_modules(scene, "chaos.chain_new")}
-    command = [sys.executable, "-m", "pipeline.front.cli", "migrate"]
+    command = [sys.executable, "-m", "pipeline.front.cli.main", "migrate"]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     if ended.returncode:
         raise RuntimeError(f"pipeline migrate: {ended.stderr.strip()[-300:]}")
@@ -84,7 +84,7 @@ def _migrate(scene: Scene) -> None:
 def _submit(scene: Scene, n: int) -> list[UUID]:
     """In SQL: this process knows neither version."""
     seconds = '{"first": 0.1, "second": 0.1, "third": 0.1}'
-    return [row["pipeline_submit_many"] for row in insist(lambda: scene.observer.rows(SUBMIT, CHAIN, seconds, n))]
+    return [row["submit_many"] for row in insist(lambda: scene.observer.rows(SUBMIT, CHAIN, seconds, n))]
 
 
 def _expect_ends(scene: Scene, done: Hits, jobs: list[UUID]) -> None:

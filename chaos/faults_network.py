@@ -30,25 +30,25 @@ def _bad_network(scene: Scene, server: str, modes: list[Mode]) -> Hits:
     return done
 
 
-@fault("PostgreSQL unreachable for one worker", explains=["parked"], proxied=True)
+@fault("PostgreSQL unreachable for one worker", explains=["snoozed"], proxied=True)
 def cut_postgres(scene: Scene) -> Hits:
     """Reset and refused."""
     return _bad_network(scene, POSTGRES, ["cut"])
 
 
-@fault("PostgreSQL half-open for one worker", explains=["parked"], proxied=True)
+@fault("PostgreSQL half-open for one worker", explains=["snoozed"], proxied=True)
 def half_open_postgres(scene: Scene) -> Hits:
     """The server saw the connections end, the worker did not."""
     return _bad_network(scene, POSTGRES, ["half_open"])
 
 
-@fault("PostgreSQL one direction only for one worker", explains=["parked"], proxied=True)
+@fault("PostgreSQL one direction only for one worker", explains=["snoozed"], proxied=True)
 def hold_postgres(scene: Scene) -> Hits:
     """Questions arrive and answers do not, then the other way round."""
     return _bad_network(scene, POSTGRES, ["hold_down", "hold_up"])
 
 
-@fault("PostgreSQL 0.3 s away for one worker", explains=["parked"], proxied=True)
+@fault("PostgreSQL 0.3 s away for one worker", explains=["snoozed"], proxied=True)
 def delay_postgres(scene: Scene) -> Hits:
     """Every piece comes late."""
     return _bad_network(scene, POSTGRES, ["delay"])
@@ -82,7 +82,7 @@ def _no_faketime() -> str | None:
     return None if shutil.which("faketime") else "faketime is not installed"
 
 
-@fault("clock of one worker 10 minutes off", explains=["handed_back"], impossible=_no_faketime)
+@fault("clock of one worker 10 minutes off", explains=["released"], impossible=_no_faketime)
 def wrong_clock(scene: Scene) -> Hits:
     """Times come from PostgreSQL, so that a worker's own clock has no say: one more worker, ahead of its time."""
     # The time of day is off; seconds are as long as ever.

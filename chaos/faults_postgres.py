@@ -11,10 +11,10 @@ import psycopg
 from chaos.fault import Hits, Scene, fault
 from chaos.times import LEASE
 from chaos.work import long_jobs
-from pipeline.services.rabbitmq_node import VHOST
+from pipeline.dev.services.rabbitmq_node import VHOST
 
 # A job whose connection was lost waits for a second, at no cost.
-AWAY = ["parked"]
+AWAY = ["snoozed"]
 TERMINATE = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 
@@ -95,7 +95,7 @@ def lock_jobs(scene: Scene) -> Hits:
     """No claim, no completion and no heartbeat gets through; nobody is dead for that."""
     # A restart meanwhile, in a pair, ends the lock early.
     with suppress(psycopg.OperationalError), psycopg.connect(scene.stage.servers.postgres.url(scene.stage.name)) as db:
-        db.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+        db.execute("LOCK TABLE pipeline.jobs IN ACCESS EXCLUSIVE MODE")
         scene.pause(LEASE + 3, LEASE + 6)
     return Hits(1, "lock")
 

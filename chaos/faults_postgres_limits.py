@@ -11,7 +11,7 @@ from chaos.disk import cannot_mount, filled, mount, unmount
 from chaos.fault import Hits, Scene, fault
 from chaos.faults_postgres import AWAY
 from chaos.work import insist, long_jobs
-from pipeline.services.processes import unprivileged_account
+from pipeline.dev.services.processes import unprivileged_account
 
 # The tables that grow with every phase; what they have now fits several times into the small disk.
 TABLES = ("jobs", "outbox", "attempts")

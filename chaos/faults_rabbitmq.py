@@ -15,10 +15,10 @@ from pika.exceptions import AMQPError
 from chaos.fault import Hits, Scene, fault
 from chaos.observer import until
 from chaos.work import BEGUN, all_threads
-from pipeline.services.ports import answers
-from pipeline.services.rabbitmq import AMQP_GREETING
-from pipeline.services.rabbitmq_node import VHOST, node_environment
-from pipeline.services.state import State
+from pipeline.dev.services.ports import answers
+from pipeline.dev.services.rabbitmq import AMQP_GREETING
+from pipeline.dev.services.rabbitmq_node import VHOST, node_environment
+from pipeline.dev.services.state import State
 
 CONTROL = Path("/usr/lib/rabbitmq/bin/rabbitmqctl")
 
@@ -46,7 +46,7 @@ def wipe_broker(scene: Scene) -> Hits:
     return _restart(scene, lose)
 
 
-@fault("queue purge", explains=["handed_back"], load="deep")
+@fault("queue purge", explains=["released"], load="deep")
 def purge(scene: Scene) -> Hits:
     """Whatever waits in the queues while all workers are being replaced.
 
@@ -89,8 +89,9 @@ def close_all(scene: Scene) -> int:
 @fault("RabbitMQ memory alarm", impossible=no_control)
 def memory_alarm(scene: Scene) -> Hits:
     """Publishers are blocked; acknowledgements are not."""
-    return _alarm(scene, ["set_vm_memory_high_watermark", "absolute", "1MB"],
-                  ["set_vm_memory_high_watermark", "absolute", "2GB"])  # fmt: skip
+    return _alarm(
+        scene, ["set_vm_memory_high_watermark", "absolute", "1MB"], ["set_vm_memory_high_watermark", "absolute", "2GB"]
+    )
 
 
 @fault("RabbitMQ disk alarm", impossible=no_control)
@@ -170,5 +171,6 @@ def control(scene: Scene, command: list[str]) -> None:
     folder = Path(scene.stage.servers.rabbitmq._folder)
     recorded = State(folder, "rabbitmq").read()
     environment = node_environment(folder / "rabbitmq", recorded)
-    subprocess.run([CONTROL, "-n", recorded["node"], *command], env=environment, check=True, capture_output=True,
-                   timeout=60)  # fmt: skip
+    subprocess.run(
+        [CONTROL, "-n", recorded["node"], *command], env=environment, check=True, capture_output=True, timeout=60
+    )

@@ -20,8 +20,8 @@ STUCK = 90.0
 ENDS_WITHIN = 20.0
 # What a container is given to stop in, by Kubernetes; then it is killed, and its jobs have crashed.
 GRACE = 30.0
-HOLDERS = "SELECT DISTINCT locked_by FROM jobs WHERE id = ANY (%s) AND status = 'running'"
-BUSY = "SELECT count(*) FROM jobs WHERE id = ANY (%s) AND processor IS NOT NULL"
+HOLDERS = "SELECT DISTINCT locked_by FROM pipeline.jobs WHERE id = ANY (%s) AND status = 'running'"
+BUSY = "SELECT count(*) FROM pipeline.jobs WHERE id = ANY (%s) AND processor IS NOT NULL"
 
 
 def _cannot(scene: Scene) -> Hits | None:
@@ -54,7 +54,7 @@ def at_a_cancel(scene: Scene) -> Hits:
     return done
 
 
-@fault("phases stuck at a deploy", explains=["handed_back", "retried"])
+@fault("phases stuck at a deploy", explains=["released", "retried"])
 def at_a_deploy(scene: Scene) -> Hits:
     """Their workers are asked to stop, and killed like containers that do not: no crash is to come of it."""
     if no := _cannot(scene):

@@ -31,8 +31,14 @@ def time_out(scene: Scene) -> Hits:
 def _set(scene: Scene, timeout: int, tick: int) -> None:
     """A channel keeps the timeout it was opened with: all are closed, and come back with the new one."""
     with scene.stage.rabbitmq_lock:
-        control(scene, ["eval", f"application:set_env(rabbit, consumer_timeout, {timeout * 1000}), "
-                                f"application:set_env(rabbit, channel_tick_interval, {tick * 1000})."])  # fmt: skip
+        control(
+            scene,
+            [
+                "eval",
+                f"application:set_env(rabbit, consumer_timeout, {timeout * 1000}), "
+                f"application:set_env(rabbit, channel_tick_interval, {tick * 1000}).",
+            ],
+        )
     close_all(scene)
 
 

@@ -17,7 +17,7 @@ from chaos.reconcile import Absence
 from chaos.times import HEALTH, HEARTBEAT, LEASE
 from chaos.work import long_jobs
 
-HELD = "SELECT count(*) FROM jobs WHERE status = 'running' AND locked_by = %s"
+HELD = "SELECT count(*) FROM pipeline.jobs WHERE status = 'running' AND locked_by = %s"
 # A frozen worker loses its jobs after a lease, at the next health check, which looks twice.
 FREEZE_AT_MOST, FREEZE_LEADER = LEASE + 4 * HEALTH + HEARTBEAT, 10.0
 
@@ -56,7 +56,7 @@ def freeze_leader(scene: Scene) -> Hits:
     return _freeze(scene, leads=True)
 
 
-@fault("rolling deploy (SIGTERM, new process)", explains=["handed_back"])
+@fault("rolling deploy (SIGTERM, new process)", explains=["released"])
 def deploy(scene: Scene) -> Hits:
     """Each worker in turn is asked to stop, and its successor is waited for."""
     for worker in (workers := scene.stage.crew.at_least(scene.observer, scene.stage.crew.size)):
@@ -66,7 +66,7 @@ def deploy(scene: Scene) -> Hits:
     return Hits(len(workers), "restarts")
 
 
-@fault("SIGHUP to a worker's process group", explains=["handed_back"])
+@fault("SIGHUP to a worker's process group", explains=["released"])
 def hang_up(scene: Scene) -> Hits:
     """As a closed terminal or a log rotation does: a reload at most, with no job lost to it."""
     done = Hits(unit="signals", jobs=long_jobs(scene, 6, 8))
@@ -82,16 +82,24 @@ def hang_up(scene: Scene) -> Hits:
 @fault("two relays more, one SIGKILLed")
 def more_relays(scene: Scene) -> Hits:
     """Relays without workers, which wait to lead or lead."""
-    command = [sys.executable, "-m", "pipeline.front.cli", "relay"]
+    command = [sys.executable, "-m", "pipeline.front.cli.main", "relay"]
     with ExitStack() as stack:
         relays = []
         for _ in range(2):
-            relay = subprocess.Popen(command, env={**os.environ, **scene.stage.environment()},
-                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+            relay = subprocess.Popen(
+                command,
+                env={**os.environ, **scene.stage.environment()},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             stack.callback(_end, relay)
             relays.append(relay)
         pids = [relay.pid for relay in relays]
-        until(lambda: scene.observer.one("SELECT count(*) FROM workers WHERE pid = ANY (%s)", pids) == 2, 60, "relays")
+        until(
+            lambda: scene.observer.one("SELECT count(*) FROM pipeline.workers WHERE pid = ANY (%s)", pids) == 2,
+            60,
+            "relays",
+        )
         scene.pause(1, 3)
         relays[0].kill()
         scene.pause(2, 4)

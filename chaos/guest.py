@@ -15,13 +15,19 @@ from chaos.fault import Scene
 from chaos.observer import Observer, until
 
 NAME = "chaos-guest"
-LIVES = """SELECT count(*) FROM workers WHERE id LIKE %s AND stopped_at IS NULL AND pipeline_alive(id)
+LIVES = """SELECT count(*) FROM pipeline.workers WHERE id LIKE %s AND stopped_at IS NULL AND pipeline.alive(id)
     AND started_at < now() - interval '1 second'"""
 
 
 @contextmanager
-def guest(scene: Scene, extra: Mapping[str, str], *, name: str = NAME, before: Sequence[str] = (),
-          observer: Observer | None = None) -> Iterator[int]:  # fmt: skip
+def guest(
+    scene: Scene,
+    extra: Mapping[str, str],
+    *,
+    name: str = NAME,
+    before: Sequence[str] = (),
+    observer: Observer | None = None,
+) -> Iterator[int]:
     """Yields its process group when it works; asks it to stop at the end, and waits until it is gone.
 
     ``before``: a program that starts it. ``observer``: eyes on its database, if that is another one.

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from chaos.crew import lives, send
 from chaos.observer import until
 from chaos.stage import Stage
-from pipeline.front.supervise import Program, Supervisor
+from pipeline.dev.supervise import Program, Supervisor
 
 # periodiq has no __main__; its entry point is called as its console script would.
 SCHEDULER = ("-c", "import sys, periodiq; sys.argv = ['periodiq', 'pipeline.actors']; periodiq.entrypoint()")
-API = ("-m", "pipeline.front.cli", "api", "--port")
+API = ("-m", "pipeline.front.cli.main", "api", "--port")
 
 
 class Kept:

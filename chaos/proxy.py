@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Literal
 
-from pipeline.services.ports import LOOPBACK
+from pipeline.dev.services.ports import LOOPBACK
 
 Mode = Literal["pass", "cut", "delay", "hold_up", "hold_down", "half_open"]
 DELAY = 0.3

@@ -158,7 +158,7 @@ def _history(evidence: Evidence, found: Findings, fine: set[str]) -> None:
 
 def _is_fine(attempt: Attempt, evidence: Evidence, fine: set[str]) -> bool:
     # A crash that was refunded is judged as one: a worker that was never away must not lose a job.
-    if attempt.outcome in TAKEN or (attempt.outcome == "handed_back" and REFUNDED in (attempt.error or "")):
+    if attempt.outcome in TAKEN or (attempt.outcome == "released" and REFUNDED in (attempt.error or "")):
         return any(absence.explains(attempt, evidence.lease) for absence in evidence.absences)
     return attempt.outcome in fine or (attempt.outcome == "cancelled" and attempt.job in evidence.cancelled)
 
@@ -175,5 +175,8 @@ def _effects(evidence: Evidence, effects: Sequence[Effect], found: Findings) -> 
     winners = {(a.job, a.phase, a.fence) for a in evidence.attempts if a.outcome == "succeeded"}
     for effect in effects:
         if (effect.job, effect.phase, effect.fence) not in winners:
-            found.note(found.unexplained, effect.job,
-                       f"has an effect in {effect.phase} of fence {effect.fence}, which did not succeed")  # fmt: skip
+            found.note(
+                found.unexplained,
+                effect.job,
+                f"has an effect in {effect.phase} of fence {effect.fence}, which did not succeed",
+            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from chaos.proxy import Proxy
-from pipeline.services.ports import LOOPBACK
+from pipeline.dev.services.ports import LOOPBACK
 
 POSTGRES, RABBITMQ, MANAGEMENT = "DATABASE_URL", "RABBITMQ_URL", "RABBITMQ_MANAGEMENT_URL"
 

@@ -20,8 +20,8 @@ from chaos.fault import Fault
 from chaos.routes import MANAGEMENT
 from chaos.stage import Stage
 from chaos.wave import Size, Wave, judge, run_wave
-from pipeline import services, settings
-from pipeline.front import supervise
+from pipeline import settings
+from pipeline.dev import services, supervise
 
 QUICK, FULL = Size(45, 4.0), Size(130, 5.0)
 LONGEST = 85.0
@@ -69,8 +69,9 @@ def run_plan(
             break
         name = " + ".join(fault.name for fault in chosen)
         with out.status(f"{number}/{len(plan)}  {name}"):
-            wave = run_wave(stage, chosen, f"wave-{number}", size, quick=quick,
-                            management=faults.with_management(number))  # fmt: skip
+            wave = run_wave(
+                stage, chosen, f"wave-{number}", size, quick=quick, management=faults.with_management(number)
+            )
         waves.append(wave)
         out.print(_line(number, len(plan), wave, monotonic() - started), highlight=False, markup=False)
     for wave in waves:
@@ -88,8 +89,10 @@ def _plan(options: argparse.Namespace) -> faults.Plan:
 def _line(number: int, total: int, wave: Wave, seconds: float) -> str:
     entry = wave.as_json()
     what = f"skipped: {wave.skipped}" if wave.skipped else f"{entry['hits']}, {entry['jobs']} jobs"
-    return (f"{seconds:5.0f} s  {number}/{total}  {wave.name}: {what}; lost {entry['lost']}, "
-            f"doubled {entry['duplicated']}, unexplained {entry['unexplained']}")  # fmt: skip
+    return (
+        f"{seconds:5.0f} s  {number}/{total}  {wave.name}: {what}; lost {entry['lost']}, "
+        f"doubled {entry['duplicated']}, unexplained {entry['unexplained']}"
+    )
 
 
 def _report(figures: dict[str, object], options: argparse.Namespace, folder: Path) -> None:

@@ -20,7 +20,7 @@ from chaos.observer import Observer, until
 from chaos.routes import Routes
 from chaos.subject import Subject
 from pipeline.broker.topology import SWEEPS
-from pipeline.services import Servers, environment
+from pipeline.dev.services import Servers, environment
 
 ROOT = Path(__file__).parent.parent
 # Room for the cache's megabyte and for SQLite's log, which grows to four before it is written back.
@@ -30,8 +30,17 @@ CACHE_DISK = "16m"
 class Stage:
     """Opens the workers; ``close`` ends them. ``arrange`` says how they reach the servers, wave by wave."""
 
-    def __init__(self, servers: Servers, subject: Subject, folder: Path, *, seed: int, name: str = "pipeline",
-                 workers: int = 3, management: bool = True) -> None:  # fmt: skip
+    def __init__(
+        self,
+        servers: Servers,
+        subject: Subject,
+        folder: Path,
+        *,
+        seed: int,
+        name: str = "pipeline",
+        workers: int = 3,
+        management: bool = True,
+    ) -> None:
         self.servers = servers
         self.subject = subject
         self.folder = folder
@@ -88,7 +97,7 @@ class Stage:
         self._mount_cache()
         self._open.callback(self._dismiss)
         self.crew.start()
-        until(lambda: self.observer.one("SELECT to_regclass('workers') IS NOT NULL"), 90, "the tables")
+        until(lambda: self.observer.one("SELECT to_regclass('pipeline.workers') IS NOT NULL"), 90, "the tables")
         self.crew.at_least(self.observer, self.crew.size)
         self.subject.set_up(_Executes(self.observer))
 
@@ -113,7 +122,8 @@ class Stage:
     def phases(self) -> list[str]:
         """The workflow's phases, in order."""
         rows = self.observer.rows(
-            "SELECT phase FROM phases WHERE workflow = %s AND position > 0 ORDER BY position", self.subject.workflow
+            "SELECT phase FROM pipeline.phases WHERE workflow = %s AND position > 0 ORDER BY position",
+            self.subject.workflow,
         )
         return [row["phase"] for row in rows]
 
@@ -124,8 +134,11 @@ class Stage:
         """Those of the workflow, and of the faults' own workflows, which are named after ours."""
         if not self.subject.has_ledger:
             return self.queues()
-        rows = self.observer.rows("SELECT queue FROM phases WHERE workflow = %s OR workflow LIKE %s ORDER BY id",
-                                  self.subject.workflow, f"{self.subject.workflow}-%")  # fmt: skip
+        rows = self.observer.rows(
+            "SELECT queue FROM pipeline.phases WHERE workflow = %s OR workflow LIKE %s ORDER BY id",
+            self.subject.workflow,
+            f"{self.subject.workflow}-%",
+        )
         return [row["queue"] for row in rows]
 
     def channel(self) -> pika.adapters.blocking_connection.BlockingChannel:

@@ -31,7 +31,7 @@ def find(name: str | None) -> Subject:
         raise ValueError(f"--workflow {name!r}: write module:workflow, like my_app.jobs:orders")
     importlib.import_module("pipeline.actors")
     module = importlib.import_module(module_name)
-    from pipeline.flow.workflow import workflows
+    from pipeline.declare.registry import workflows
 
     if workflow not in workflows():
         raise ValueError(f"--workflow {name!r}: {module_name} declares no workflow {workflow!r}")

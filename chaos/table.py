@@ -15,8 +15,19 @@ PAGE = Path(__file__).parent.parent / "docs" / "reliability.md"
 BEGIN, END = "<!-- table: written by script/chaos -->", "<!-- end of table -->"
 # G7, for 99 of 100 jobs of killed workers.
 RECOVERED_WITHIN = 2.0
-COLUMNS = ("fault", "times", "jobs", "hits", "lost", "doubled", "unexplained", "ended otherwise", "settled s",
-           "recovery s (p50 / p99)", "consumers back s")  # fmt: skip
+COLUMNS = (
+    "fault",
+    "times",
+    "jobs",
+    "hits",
+    "lost",
+    "doubled",
+    "unexplained",
+    "ended otherwise",
+    "settled s",
+    "recovery s (p50 / p99)",
+    "consumers back s",
+)
 
 
 def summary(seed: int, waves: Sequence[Wave]) -> dict[str, Any]:
@@ -57,17 +68,23 @@ def write_page(figures: dict[str, Any], command: str, page: Path = PAGE) -> None
     """Replace what stands between the page's two markers."""
     before, _, rest = page.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    lines = [f"`{command}`, seed {figures['seed']}: {_sentence(figures)}.", "",
-             "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]  # fmt: skip
+    lines = [
+        f"`{command}`, seed {figures['seed']}: {_sentence(figures)}.",
+        "",
+        "| " + " | ".join(COLUMNS) + " |",
+        "|" + "---|" * len(COLUMNS),
+    ]
     lines += ["| " + " | ".join(row) + " |" for row in rows(figures)]
     page.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}")
 
 
 def _sentence(figures: dict[str, Any]) -> str:
     took = figures["recovery_s"]
-    return (f"{figures['jobs']} jobs, {figures['lost']} lost, {figures['duplicated']} doubled, "
-            f"{figures['unexplained']} unexplained; recovery after SIGKILL of a worker "
-            f"p50 {_number(took['p50'])} s, p99 {_number(took['p99'])} s, max {_number(took['max'])} s")  # fmt: skip
+    return (
+        f"{figures['jobs']} jobs, {figures['lost']} lost, {figures['duplicated']} doubled, "
+        f"{figures['unexplained']} unexplained; recovery after SIGKILL of a worker "
+        f"p50 {_number(took['p50'])} s, p99 {_number(took['p99'])} s, max {_number(took['max'])} s"
+    )
 
 
 def _by_name(waves: Sequence[Wave]) -> dict[str, list[Wave]]:
@@ -104,8 +121,17 @@ def _row(name: str, entry: dict[str, Any]) -> list[str]:
     hits = f"skipped: {entry['skipped']}" if entry["skipped"] else entry["hits"]
     counts = [str(entry[key]) for key in ("lost", "duplicated", "unexplained")]
     recovery = f"{_number(took['p50'])} / {_number(took['p99'])}" if took else ""
-    return [name, str(entry["times"]), str(entry["jobs"]), hits, *counts, others, _number(entry["settled_s"]),
-            recovery, _number(entry["consumers_back_s"]) if entry["consumers_back_s"] is not None else ""]  # fmt: skip
+    return [
+        name,
+        str(entry["times"]),
+        str(entry["jobs"]),
+        hits,
+        *counts,
+        others,
+        _number(entry["settled_s"]),
+        recovery,
+        _number(entry["consumers_back_s"]) if entry["consumers_back_s"] is not None else "",
+    ]
 
 
 def _number(value: float | None) -> str:

@@ -21,7 +21,7 @@ from chaos.reconcile import Findings, reconcile
 from chaos.recovery import Recovery, percentiles, recoveries
 from chaos.stage import Stage
 
-UNDER_WAY = "SELECT count(*) FROM attempts WHERE job_id = ANY (%s)"
+UNDER_WAY = "SELECT count(*) FROM pipeline.attempts WHERE job_id = ANY (%s)"
 END_WITHIN = 180.0
 TOLD = 3
 SLOW = 2.0
@@ -75,13 +75,18 @@ class Wave:
         return {
             "jobs": len(self.jobs),
             "hits": ", ".join(f"{hit.hits} {hit.unit}" for hit in self.hits if hit.unit),
-            "lost": len(found.lost), "duplicated": len(found.duplicated), "unexplained": len(found.unexplained),
-            "outcomes": dict(self.outcomes), "settled_s": round(self.settled, 1),
+            "lost": len(found.lost),
+            "duplicated": len(found.duplicated),
+            "unexplained": len(found.unexplained),
+            "outcomes": dict(self.outcomes),
+            "settled_s": round(self.settled, 1),
             "recovery_s": percentiles(self.samples) if self.kills else None,
             "consumers_back_s": max((s for hit in self.hits for s in hit.consumers_back), default=None),
-            "skipped": self.skipped, "without_management": not self.management,
-            "findings": [*found.lost, *found.duplicated, *found.unexplained][:20], "told": self.told,
-        }  # fmt: skip
+            "skipped": self.skipped,
+            "without_management": not self.management,
+            "findings": [*found.lost, *found.duplicated, *found.unexplained][:20],
+            "told": self.told,
+        }
 
 
 def run_wave(

@@ -20,12 +20,12 @@ Answer = TypeVar("Answer")
 PHASES = ("first", "second", "third")
 # A phase's default.
 POOL = 10
-BEGUN = "SELECT count(*) FROM jobs WHERE id = ANY (%s) AND fence >= %s"
-UNFINISHED = "SELECT count(*) FROM jobs WHERE id = ANY (%s) AND completed_at IS NULL"
+BEGUN = "SELECT count(*) FROM pipeline.jobs WHERE id = ANY (%s) AND fence >= %s"
+UNFINISHED = "SELECT count(*) FROM pipeline.jobs WHERE id = ANY (%s) AND completed_at IS NULL"
 # The stream's own jobs take three seconds at most when nothing hinders them.
-LATE = """SELECT count(*) FROM jobs WHERE workflow = %s AND id <> ALL (%s) AND completed_at IS NULL
+LATE = """SELECT count(*) FROM pipeline.jobs WHERE workflow = %s AND id <> ALL (%s) AND completed_at IS NULL
     AND created_at > %s AND created_at < now() - make_interval(secs => %s)"""
-ENDED = """SELECT count(*) / extract(epoch FROM clock_timestamp() - %s)::float8 FROM attempts
+ENDED = """SELECT count(*) / extract(epoch FROM clock_timestamp() - %s)::float8 FROM pipeline.attempts
     WHERE outcome = 'succeeded' AND finished_at > %s"""
 
 

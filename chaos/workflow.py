@@ -6,9 +6,9 @@ import time
 
 from sqlalchemy import Connection, text
 
+from actors.scrape.cache import Cache
 from chaos.block import BLOCK
 from pipeline import Done, Job, Workflow, settings
-from pipeline.guards.cache import Cache
 
 LEDGER = """CREATE TABLE IF NOT EXISTS chaos_ledger (
     id bigserial PRIMARY KEY, job_id uuid NOT NULL, phase text NOT NULL, fence bigint NOT NULL)"""

@@ -1,1 +1,1 @@
-"""Rows: tables, migrations, and the only statements that change a job's state."""
+"""The application's tables, views and migrations: what the four workflows keep."""

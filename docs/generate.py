@@ -18,11 +18,27 @@ ROOT = Path(__file__).parent.parent
 NOTE = "<!-- written by docs/generate.py: change the code, then run it -->\n"
 # What people call by hand or from another language; everything else in db/ is the engine's own.
 FUNCTIONS = (
-    "pipeline_submit", "pipeline_submit_many", "pipeline_cancel", "pipeline_replay", "pipeline_replay_many",
-    "pipeline_discard", "pipeline_reset", "pipeline_open_batch", "pipeline_seal_batch", "pipeline_set_lane",
-    "pipeline_pause_lane", "pipeline_open_lane", "pipeline_pause", "pipeline_timeline", "pipeline_stats",
-    "pipeline_relay_lag", "pipeline_alive", "pipeline_verify", "pipeline_move", "pipeline_collect",
-)  # fmt: skip
+    "pipeline.submit",
+    "pipeline.submit_many",
+    "pipeline.cancel",
+    "pipeline.replay",
+    "pipeline.replay_many",
+    "pipeline.discard",
+    "pipeline.reset",
+    "pipeline.open_batch",
+    "pipeline.seal_batch",
+    "pipeline.set_rate_limit",
+    "pipeline.pause_rate_limit",
+    "pipeline.resume_rate_limit",
+    "pipeline.pause",
+    "pipeline.timeline",
+    "pipeline.stats",
+    "pipeline.relay_lag",
+    "pipeline.alive",
+    "pipeline.verify",
+    "pipeline.move",
+    "scrape_collect",
+)
 FUNCTION = re.compile(
     r"((?:^--[^\n]*\n)*)^CREATE OR REPLACE FUNCTION (\w+)\s*\((.*?)\)\s*(?:RETURNS (.*?)\s+)?LANGUAGE (\w+)",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
@@ -82,7 +98,7 @@ def _limit(item: Any) -> str:
 
 
 def commands() -> str:
-    from pipeline.front.cli import app
+    from pipeline.front.cli.main import app
 
     intro = (
         "Exit codes: 0 well, 1 what was asked for cannot be (`verify`, `doctor`: something is left to mend), "
@@ -129,10 +145,13 @@ def _routes(found: Any) -> Iterator[str]:
 
 
 def functions() -> str:
-    from db.migrate import sql_files
+    from pipeline.store.migrate import sql_files
 
-    found = {name: (about, given, back, path) for path in sql_files() for about, name, given, back, _
-             in FUNCTION.findall(path.read_text(encoding="utf-8"))}  # fmt: skip
+    found = {
+        name: (about, given, back, path)
+        for path in sql_files()
+        for about, name, given, back, _ in FUNCTION.findall(path.read_text(encoding="utf-8"))
+    }
     intro = (
         "Functions that people call, from any language, inside their own transaction. A refusal is an SQL error "
         "`PL…` with a hint. States: [the life of a job](../state-machine.md)."

@@ -1,39 +1,107 @@
-"""A durable job pipeline: phases on Dramatiq and RabbitMQ, PostgreSQL the truth about every job."""
+"""A durable job pipeline: phases on Dramatiq and RabbitMQ, PostgreSQL the single source of truth about every job."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipeline.flow.dispatch import JobDispatcher, JobHandler, MemoryDispatcher, TransactionDispatcher, run_handler
-    from pipeline.flow.job import Job
-    from pipeline.flow.submit import cancel, open_batch, retry, seal_batch, submit, submit_many
-    from pipeline.flow.workflow import Workflow
-    from pipeline.rules.backoff import Backoff, exponential
-    from pipeline.rules.errors import Permanent, Transient, Wait
-    from pipeline.rules.outcome import Done
-    from pipeline.rules.phase import Throttle
+    from pipeline.declare.backoff import Backoff, exponential
+    from pipeline.declare.errors import BadInput, Cancelled, Permanent, Snooze, StaleClaim, Transient, retry_after
+    from pipeline.declare.extension import extend
+    from pipeline.declare.job import Job
+    from pipeline.declare.outcome import Done
+    from pipeline.declare.phase import Throttle
+    from pipeline.journey.rate_limits import pause_rate_limit, set_rate_limit
+    from pipeline.journey.submit import cancel, open_batch, readable_errors, replay, seal_batch, submit, submit_many
+    from pipeline.observe.counters import count
+    from pipeline.store.database import engine
+    from pipeline.testing.dispatch import (
+        JobDispatcher,
+        JobHandler,
+        MemoryDispatcher,
+        TransactionDispatcher,
+        run_handler,
+    )
+    from pipeline.workflow import Phase, Workflow
 
-_HOMES = {
-    "Job": "flow.job", "Workflow": "flow.workflow", "Done": "rules.outcome", "Throttle": "rules.phase",
-    "Backoff": "rules.backoff", "exponential": "rules.backoff",
-    "Permanent": "rules.errors", "Transient": "rules.errors", "Wait": "rules.errors",
-    "submit": "flow.submit", "submit_many": "flow.submit", "cancel": "flow.submit", "retry": "flow.submit",
-    "JobDispatcher": "flow.dispatch", "JobHandler": "flow.dispatch", "MemoryDispatcher": "flow.dispatch",
-    "TransactionDispatcher": "flow.dispatch", "run_handler": "flow.dispatch",
-    "open_batch": "flow.submit", "seal_batch": "flow.submit",
-}  # fmt: skip
+__version__ = "0.2.0"
 
 __all__ = [
-    "Backoff", "Done", "Job", "JobDispatcher", "JobHandler", "MemoryDispatcher", "Permanent", "Throttle",
-    "TransactionDispatcher", "Transient", "Wait", "Workflow", "cancel", "exponential", "open_batch", "retry",
-    "run_handler", "seal_batch", "submit", "submit_many",
-]  # fmt: skip
+    "Backoff",
+    "BadInput",
+    "Cancelled",
+    "Done",
+    "Job",
+    "JobDispatcher",
+    "JobHandler",
+    "MemoryDispatcher",
+    "Permanent",
+    "Phase",
+    "Snooze",
+    "StaleClaim",
+    "Throttle",
+    "TransactionDispatcher",
+    "Transient",
+    "Workflow",
+    "cancel",
+    "count",
+    "engine",
+    "exponential",
+    "extend",
+    "open_batch",
+    "pause_rate_limit",
+    "readable_errors",
+    "replay",
+    "retry_after",
+    "run_handler",
+    "seal_batch",
+    "set_rate_limit",
+    "submit",
+    "submit_many",
+]
+
+# Resolved at first use, so that a client does not load a whole worker.
+_HOMES = {
+    "pipeline.workflow": ("Phase", "Workflow"),
+    "pipeline.declare.backoff": ("Backoff", "exponential"),
+    "pipeline.declare.errors": (
+        "BadInput",
+        "Cancelled",
+        "Permanent",
+        "Snooze",
+        "StaleClaim",
+        "Transient",
+        "retry_after",
+    ),
+    "pipeline.declare.extension": ("extend",),
+    "pipeline.declare.job": ("Job",),
+    "pipeline.declare.outcome": ("Done",),
+    "pipeline.declare.phase": ("Throttle",),
+    "pipeline.journey.rate_limits": ("pause_rate_limit", "set_rate_limit"),
+    "pipeline.journey.submit": (
+        "cancel",
+        "open_batch",
+        "readable_errors",
+        "replay",
+        "seal_batch",
+        "submit",
+        "submit_many",
+    ),
+    "pipeline.observe.counters": ("count",),
+    "pipeline.store.database": ("engine",),
+    "pipeline.testing.dispatch": (
+        "JobDispatcher",
+        "JobHandler",
+        "MemoryDispatcher",
+        "TransactionDispatcher",
+        "run_handler",
+    ),
+}
 
 
-def __getattr__(name: str) -> Any:
-    # Resolved at first use, so that the sandbox or a client does not load a whole worker.
-    if name in _HOMES:
-        return getattr(import_module(f"pipeline.{_HOMES[name]}"), name)
+def __getattr__(name: str) -> object:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(module), name)
     raise AttributeError(f"module 'pipeline' has no attribute {name!r}")

@@ -1,48 +1,74 @@
-"""Composition root: ``dramatiq pipeline.actors`` and ``periodiq pipeline.actors`` import every phase and sweep."""
+"""Composition root: ``dramatiq pipeline.actors`` and ``periodiq pipeline.actors`` load the workflows and the sweeps.
+
+``PIPELINE_WORKFLOWS`` names the modules to load. Where it is not set, these are the workflows of the repository that
+this package lies in; an installed engine has none. Every phase can be imported from here by its function's name.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
 import sys
+from pathlib import Path
+from typing import Any
 
-from actors.document.workflow import ocr, registre_extraction
-from actors.match.workflow import entity_match, fan_out, project_completion
-from actors.scrape.workflow import price_collection, valuation
-from actors.website.workflow import model_analysis, prompt_forming, website_analysis
-from pipeline.flow import schedule
-from pipeline.flow.install import broker as _broker
-from pipeline.rules.errors import BadInput
+import dramatiq
 
-broker = _broker()
+from pipeline.declare.errors import BadInput
+from pipeline.worker.install import broker as _broker
+from pipeline.worker.install import declare_actors
+from pipeline.workflow import Phase
 
-# As dramatiq and periodiq do for themselves: a workflow may lie in the folder in which the command is run.
-if os.getcwd() not in sys.path:  # noqa: PTH109  sys.path holds strings
-    sys.path.insert(0, os.getcwd())  # noqa: PTH109
+HERE = Path(__file__).parents[1]
 
-# Read here and not through the settings, which need servers: importing must work without any.
-for _module in filter(None, (part.strip() for part in os.environ.get("PIPELINE_WORKFLOWS", "").split(","))):
+
+def _modules() -> list[str]:
+    """Read here and not through the settings, which need servers: importing must work without any."""
+    named = os.environ.get("PIPELINE_WORKFLOWS")
+    if named is not None:
+        return [part.strip() for part in named.split(",") if part.strip()]
+    # A checkout, with its own workflows beside the engine; never somebody else's package of that name.
+    if (HERE / "actors" / "workflows.py").is_file() and (HERE / "pyproject.toml").is_file():
+        _search(str(HERE))
+        return ["actors.workflows"]
+    return []
+
+
+def _search(folder: str) -> None:
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
+def _load(module: str) -> Any:
     try:
-        importlib.import_module(_module)
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{_module}.".startswith(f"{error.name}."):
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise BadInput(
-            f"PIPELINE_WORKFLOWS names {_module}, and there is no such module here: "
+            f"PIPELINE_WORKFLOWS names {module}, and there is no such module here: "
             "run this in the folder of its file, or set PYTHONPATH to it"
         ) from None
 
-__all__ = [
-    "broker",
-    "entity_match",
-    "fan_out",
-    "model_analysis",
-    "ocr",
-    "price_collection",
-    "project_completion",
-    "prompt_forming",
-    "registre_extraction",
-    "schedule",
-    "valuation",
-    "website_analysis",
-]
+
+broker = _broker()
+_theirs = dramatiq.broker.global_broker
+if _theirs is None:
+    dramatiq.set_broker(broker)
+# As dramatiq and periodiq do for themselves: a workflow may lie in the folder in which the command is run.
+_search(os.getcwd())  # noqa: PTH109  sys.path holds strings
+for _name in _modules():
+    for _key, _value in vars(_load(_name)).items():
+        if isinstance(_value, Phase):
+            globals()[_key] = _value
+if _theirs is None and dramatiq.broker.global_broker is not broker:
+    raise BadInput(
+        "a module that PIPELINE_WORKFLOWS names has called dramatiq.set_broker(...): a worker has one broker, and this "
+        "one is the pipeline's. Pass your broker to your own actors (@dramatiq.actor(broker=...)) and run them in a "
+        "worker of their own"
+    )
+declare_actors(broker)
+
+
+def __getattr__(name: str) -> Phase:
+    raise AttributeError(f"no workflow that is loaded here has a phase {name!r}")

@@ -10,10 +10,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from pipeline import services
-from pipeline.rules.errors import BadInput
+from pipeline.declare.errors import BadInput
 
-FOLDER = Path(".pipeline")
 Kind = TypeVar("Kind", bound=BaseSettings)
 
 
@@ -34,13 +32,18 @@ class Settings(BaseSettings):
         description="its management API: lost messages are noticed sooner by it",
     )
     worker_id: str | None = _named(
-        "WORKER_ID", default=None, max_length=60, pattern=r"^[A-Za-z0-9._-]+$",
+        "WORKER_ID",
+        default=None,
+        max_length=60,
+        pattern=r"^[A-Za-z0-9._-]+$",
         description="begins the ids of this machine's workers; otherwise the host's name",
-    )  # fmt: skip
+    )
     stale_seconds: float = _named(
-        "JOB_LOCK_TIMEOUT_SECONDS", default=300.0, gt=0,
+        "JOB_LOCK_TIMEOUT_SECONDS",
+        default=300.0,
+        gt=0,
         description="after which a frozen worker loses its jobs; in force after pipeline migrate",
-    )  # fmt: skip
+    )
 
     workflows: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(), description="modules with workflows of your own, comma-separated"
@@ -102,8 +105,8 @@ class Settings(BaseSettings):
 
 
 def load(**overrides: Any) -> Settings:
-    """Read the environment; private servers that run in this folder fill in for missing addresses."""
-    return read(Settings, **{**_private(), **overrides})
+    """Read the environment."""
+    return read(Settings, **overrides)
 
 
 def read(kind: type[Kind], **values: Any) -> Kind:
@@ -120,16 +123,6 @@ def get() -> Settings:
     return load()
 
 
-def _private() -> dict[str, str]:
-    import os
-
-    if "DATABASE_URL" in os.environ and "RABBITMQ_URL" in os.environ:
-        return {}
-    servers = services.running(FOLDER)
-    found = services.environment(servers) if servers else {}
-    return {name: value for name, value in found.items() if name not in os.environ}
-
-
 def _explain(error: ValidationError, prefix: str) -> str:
     lines = [_line(item, prefix) for item in error.errors(include_url=False, include_input=False)]
     return "settings are wrong or missing:\n" + "\n".join(lines)
@@ -139,5 +132,5 @@ def _line(item: Any, prefix: str) -> str:
     name = str(item["loc"][0]) if item["loc"] else ""
     known = name if name.isupper() or not name else f"{prefix}{name.upper()}"
     if item["type"] == "missing":
-        return f'  {known} is not set: run "pipeline services start" for private servers, or export it'
+        return f'  {known} is not set: export it, or run "pipeline services start" and eval "$(pipeline services env)"'
     return f"  {known}: {item['msg'].removeprefix('Value error, ')}"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, text
 
-from pipeline import Done, Job, Permanent, Transient, Wait
+from pipeline import Done, Job, Permanent, Snooze, Transient
 
 
 def record(job: Job) -> None:
@@ -85,7 +85,7 @@ def _permanent(job: Job) -> None:
 
 def _wait(job: Job) -> Done:
     if job.fence <= int(job.body.get("times", 2)):
-        raise Wait(float(job.body.get("seconds", 0.05)), "rate_limit")
+        raise Snooze(float(job.body.get("seconds", 0.05)), "rate_limit")
     return ledger(job)
 
 
@@ -148,7 +148,21 @@ def _big_result(job: Job) -> dict[str, str]:
 
 
 ACTIONS = {
-    "ledger": ledger, "nothing": lambda job: None, "fail": _fail, "flaky": _flaky, "permanent": _permanent,
-    "wait": _wait, "kill": _kill, "segfault": _segfault, "hog": _hog, "sleep": _sleep, "rest": _rest, "temp": _temp,
-    "blocked": _blocked, "blocked_write": _blocked_write, "bad_write": _bad_write, "deadlock": _deadlock, "big_result": _big_result,
-}  # fmt: skip
+    "ledger": ledger,
+    "nothing": lambda job: None,
+    "fail": _fail,
+    "flaky": _flaky,
+    "permanent": _permanent,
+    "wait": _wait,
+    "kill": _kill,
+    "segfault": _segfault,
+    "hog": _hog,
+    "sleep": _sleep,
+    "rest": _rest,
+    "temp": _temp,
+    "blocked": _blocked,
+    "blocked_write": _blocked_write,
+    "bad_write": _bad_write,
+    "deadlock": _deadlock,
+    "big_result": _big_result,
+}

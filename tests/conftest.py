@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from pipeline import services
-from pipeline.services import Servers
+from pipeline.dev import services
+from pipeline.dev.services import Servers
 from tests import shared
 from tests.databases import Databases
 from tests.place import OPTIONAL, Place

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import psycopg
 
-from pipeline.services import Servers
+from pipeline.dev.services import Servers
 
 # Dropping a database makes PostgreSQL write out everything first: as slow for one as for many.
 MANY = 25
@@ -37,14 +37,16 @@ class Databases:
 REMEMBER = """
     CREATE SCHEMA pristine;
     DO $$ DECLARE t regclass; BEGIN
-        FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
+        FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r'
+            AND relnamespace IN ('public'::regnamespace, 'pipeline'::regnamespace) LOOP
             EXECUTE format('CREATE TABLE pristine.%I AS SELECT * FROM %s', t::text, t);
         END LOOP;
     END $$"""
 PUT_BACK = """
     SET session_replication_role = replica;
     DO $$ DECLARE t regclass; s regclass; columns text; BEGIN
-        FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
+        FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r'
+            AND relnamespace IN ('public'::regnamespace, 'pipeline'::regnamespace) LOOP
             EXECUTE format('DELETE FROM %s', t);
             SELECT string_agg(quote_ident(attname), ', ') INTO columns FROM pg_attribute
             WHERE attrelid = t AND attnum > 0 AND NOT attisdropped AND attgenerated = '';
@@ -56,7 +58,7 @@ PUT_BACK = """
         END LOOP;
     END $$"""
 SHAPE = """SELECT array_agg(relname ORDER BY oid), (SELECT count(*) FROM pg_proc) FROM pg_class
-    WHERE relnamespace = 'public'::regnamespace"""
+    WHERE relnamespace IN ('public'::regnamespace, 'pipeline'::regnamespace)"""
 
 
 class Lasting:

@@ -17,7 +17,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from pipeline.broker.topology import declare
-from pipeline.services import Servers, environment
+from pipeline.dev.services import Servers, environment
 from tests.processes import kill, kill_group
 from tests.processes import lives as lives
 
@@ -54,7 +54,7 @@ class Place:
             "DATABASE_URL": self.database_url,
             "RABBITMQ_URL": self.servers.rabbitmq.url(self.name),
             "RABBITMQ_MANAGEMENT_URL": environment(self.servers)["RABBITMQ_MANAGEMENT_URL"],
-            "PIPELINE_WORKFLOWS": "tests.workflows",
+            "PIPELINE_WORKFLOWS": "actors.workflows,tests.workflows",
             "PIPELINE_TEMP_FOLDER": str(self.folder / "temp"),
             "TEST_RECORD": str(self.record_path),
             "PYTHONPATH": str(ROOT),
@@ -64,8 +64,9 @@ class Place:
 
     # ---- workers
 
-    def worker(self, *, threads: int = 4, processes: int = 1, wait: bool = True,
-               queues: tuple[str, ...] = (), **extra: str) -> subprocess.Popen[bytes]:  # fmt: skip
+    def worker(
+        self, *, threads: int = 4, processes: int = 1, wait: bool = True, queues: tuple[str, ...] = (), **extra: str
+    ) -> subprocess.Popen[bytes]:
         """Start ``dramatiq pipeline.actors`` for real, and wait until its processes are ready."""
         log = self.folder / f"worker-{len(self._workers)}.log"
         command = [
@@ -81,9 +82,13 @@ class Place:
         command += ["--queues", *queues] if queues else []
         inherited = {name: value for name, value in os.environ.items() if name not in self.unset}
         process = subprocess.Popen(
-            command, cwd=ROOT, env={**inherited, **self.environment(), **extra},
-            stdout=log.open("wb"), stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            command,
+            cwd=ROOT,
+            env={**inherited, **self.environment(), **extra},
+            stdout=log.open("wb"),
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         self._workers.append(process)
         self._logs.append(log)
         if wait:
@@ -94,13 +99,15 @@ class Place:
         """The living worker processes, newest last."""
         return [
             row["pid"]
-            for row in self.rows("SELECT pid FROM workers WHERE stopped_at IS NULL ORDER BY no")
+            for row in self.rows("SELECT pid FROM pipeline.workers WHERE stopped_at IS NULL ORDER BY no")
             if lives(row["pid"])
         ]
 
     def holder(self, job_id: UUID) -> int:
         """The pid of the worker that holds the job."""
-        row = self.row("SELECT w.pid FROM jobs j JOIN workers w ON w.id = j.locked_by WHERE j.id = %s", job_id)
+        row = self.row(
+            "SELECT w.pid FROM pipeline.jobs j JOIN pipeline.workers w ON w.id = j.locked_by WHERE j.id = %s", job_id
+        )
         assert row is not None
         return int(row["pid"])
 
@@ -115,7 +122,7 @@ class Place:
             kill(pid)
         if self._db is not None:
             self._db.close()
-        from pipeline.flow import database
+        from pipeline.store import database
 
         database._engine.cache_clear()
 
@@ -128,8 +135,15 @@ class Place:
     def publish(self, queue: str, argument: Any, *, times: int = 1, headers: dict[str, Any] | None = None) -> None:
         """Put a message for the queue's phase into RabbitMQ by hand, behind the engine's back."""
         actor = queue.replace("-", "_")
-        body = {"queue_name": queue, "actor_name": actor, "args": [argument], "kwargs": {}, "options": {},
-                "message_id": "by-hand", "message_timestamp": 0}  # fmt: skip
+        body = {
+            "queue_name": queue,
+            "actor_name": actor,
+            "args": [argument],
+            "kwargs": {},
+            "options": {},
+            "message_id": "by-hand",
+            "message_timestamp": 0,
+        }
         self.publish_raw(queue, json.dumps(body).encode(), times=times, headers=headers)
 
     def publish_raw(self, queue: str, body: bytes, *, times: int = 1, headers: dict[str, Any] | None = None) -> None:
@@ -175,7 +189,7 @@ class Place:
         return int(next(iter(row.values())) or 0) if row else 0
 
     def job(self, job_id: UUID) -> dict[str, Any]:
-        row = self.row("SELECT * FROM jobs WHERE id = %s", job_id)
+        row = self.row("SELECT * FROM pipeline.jobs WHERE id = %s", job_id)
         assert row is not None, f"no job {job_id}"
         return row
 
@@ -187,11 +201,11 @@ class Place:
         return [(job, phase, int(fence), int(pid)) for job, phase, fence, pid, _ in lines]
 
     def attempts(self, job_id: UUID) -> list[dict[str, Any]]:
-        return self.rows("SELECT * FROM attempts WHERE job_id = %s ORDER BY fence", job_id)
+        return self.rows("SELECT * FROM pipeline.attempts WHERE job_id = %s ORDER BY fence", job_id)
 
     def counter(self, name: str) -> int:
         """A counter summed over all workers, as their heartbeats brought it."""
-        return self.count("SELECT sum((counters->>%s)::int) FROM workers", name)
+        return self.count("SELECT sum((counters->>%s)::int) FROM pipeline.workers", name)
 
     # ---- waiting
 
@@ -215,7 +229,9 @@ class Place:
         """Wait until the jobs are final, and return their rows in the order asked for."""
 
         def all_final() -> bool:
-            final = self.count("SELECT count(*) FROM jobs WHERE id = ANY (%s) AND completed_at IS NOT NULL", list(jobs))
+            final = self.count(
+                "SELECT count(*) FROM pipeline.jobs WHERE id = ANY (%s) AND completed_at IS NOT NULL", list(jobs)
+            )
             return final == len(jobs)
 
         self.until(all_final, timeout, f"{len(jobs)} jobs to end; now {self.statuses()}")
@@ -225,5 +241,7 @@ class Place:
         self.until(lambda: self.job(job)["status"] == "running", timeout, f"job {job} to run")
 
     def statuses(self) -> dict[str, int]:
-        return {f"{r['phase']}/{r['status']}": r["n"] for r in self.rows(
-            "SELECT phase, status, count(*) AS n FROM jobs GROUP BY 1, 2 ORDER BY 1, 2")}  # fmt: skip
+        return {
+            f"{r['phase']}/{r['status']}": r["n"]
+            for r in self.rows("SELECT phase, status, count(*) AS n FROM pipeline.jobs GROUP BY 1, 2 ORDER BY 1, 2")
+        }

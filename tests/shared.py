@@ -12,9 +12,9 @@ from pathlib import Path
 import psycopg
 from sqlalchemy import create_engine
 
-from pipeline import services
-from pipeline.services import Servers
-from pipeline.services.state import exclusive
+from pipeline.dev import services
+from pipeline.dev.services import Servers
+from pipeline.dev.services.state import exclusive
 
 TEMPLATE = "pipeline_template"
 
@@ -53,12 +53,12 @@ def migrated_template(servers: Servers, folder: Path) -> str:
 
 
 def _migrate(url: str) -> None:
-    from db.migrate import migrate
-    from pipeline.flow.register import register
-    from pipeline.flow.workflow import workflows
+    from pipeline.declare.registry import workflows
+    from pipeline.store.extended import migrate_all
+    from pipeline.store.register import register
 
     engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
-    migrate(engine)
+    migrate_all(engine)
     with engine.begin() as connection:
         register(connection, workflows().values(), 300.0)
         connection.exec_driver_sql(

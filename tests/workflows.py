@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from pipeline import Backoff, Done, Job, Workflow
-from pipeline.rules.phase import Throttle
+from pipeline.declare.phase import Throttle
 from tests.actions import ACTIONS, ledger, record
 
 QUICK = Backoff(schedule=(0.05,), jitter=0)

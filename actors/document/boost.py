@@ -7,10 +7,36 @@ import unicodedata
 from collections.abc import Sequence
 
 # After these a hyphen belongs to the word ("êtes-vous", "celui-ci"), also at the end of a line.
-KEEPS_HYPHEN = frozenset({
-    "je", "tu", "il", "elle", "on", "nous", "vous", "ils", "elles", "ce", "ci", "là", "moi", "toi", "le", "la", "les",
-    "lui", "leur", "y", "en", "t", "même", "mêmes", "dessus", "dessous",
-})  # fmt: skip
+KEEPS_HYPHEN = frozenset(
+    {
+        "je",
+        "tu",
+        "il",
+        "elle",
+        "on",
+        "nous",
+        "vous",
+        "ils",
+        "elles",
+        "ce",
+        "ci",
+        "là",
+        "moi",
+        "toi",
+        "le",
+        "la",
+        "les",
+        "lui",
+        "leur",
+        "y",
+        "en",
+        "t",
+        "même",
+        "mêmes",
+        "dessus",
+        "dessous",
+    }
+)
 _BROKEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]$")
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 _SPACES = re.compile(r"\s+")

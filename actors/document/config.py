@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from pipeline.guards.addresses import DEFAULT_PORTS, AddressPolicy, host_port
-from pipeline.guards.http import MEBIBYTE
+from pipeline.http.addresses import DEFAULT_PORTS, AddressPolicy, host_port
+from pipeline.http.client import MEBIBYTE
 
 DEFAULT_SANDBOX = "http://127.0.0.1:8099"
 GEMINI = "https://generativelanguage.googleapis.com/v1beta"

@@ -12,8 +12,8 @@ import httpx
 from actors.document.boost import tidy
 from actors.document.config import DocumentSettings, only
 from actors.document.engines import Recognised
-from pipeline.guards.http import MEBIBYTE, Fetched, Limits, post
-from pipeline.rules.errors import Permanent, Transient
+from pipeline import Permanent, Transient
+from pipeline.http.client import MEBIBYTE, Fetched, Limits, post
 
 if TYPE_CHECKING:
     from PIL.Image import Image

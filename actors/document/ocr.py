@@ -13,9 +13,7 @@ from actors.document.engines import choose_engine
 from actors.document.pdf import PdfFile, open_pdf
 from actors.document.storage import FolderStore
 from actors.document.store import PageText
-from pipeline.flow.job import Job
-from pipeline.rules.errors import Permanent
-from pipeline.rules.outcome import Done
+from pipeline import Done, Job, Permanent
 
 
 def ocr(job: Job) -> Done:

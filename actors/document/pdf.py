@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actors.document.config import DocumentSettings
-from pipeline.rules.errors import Permanent
+from pipeline import Permanent
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -10,9 +10,7 @@ from actors.document import store
 from actors.document.config import DocumentSettings
 from actors.document.registry import shared_registry
 from actors.document.storage import FolderStore
-from pipeline.flow.job import Job
-from pipeline.rules.errors import Permanent, Transient
-from pipeline.rules.outcome import Done
+from pipeline import Done, Job, Permanent, Transient
 
 NUMBER = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,63}")
 # Readers look for the signature within the first kilobyte, because some writers put a few bytes before it.

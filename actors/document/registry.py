@@ -16,9 +16,9 @@ from pydantic import SecretStr
 
 from actors.document.boost import tidy
 from actors.document.config import DocumentSettings, only
-from pipeline.guards.http import MEBIBYTE, USER_AGENT, Fetched, Limits, fetch, post
-from pipeline.guards.pinned import PinnedTransport, deadline
-from pipeline.rules.errors import Permanent, Transient
+from pipeline import Permanent, Transient
+from pipeline.http.client import MEBIBYTE, USER_AGENT, Fetched, Limits, fetch, post
+from pipeline.http.pinned import PinnedTransport, deadline
 
 Answer = TypeVar("Answer")
 REFUSED = frozenset({httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN})
@@ -45,9 +45,13 @@ class Registry:
         self._policy = only(self._url)
         # no redirects: the session is for this address alone
         self._limits = Limits(
-            connect=settings.connect_seconds, read=settings.read_seconds, total=settings.total_seconds,
-            max_redirects=0, max_raw=MEBIBYTE, max_body=MEBIBYTE,
-        )  # fmt: skip
+            connect=settings.connect_seconds,
+            read=settings.read_seconds,
+            total=settings.total_seconds,
+            max_redirects=0,
+            max_raw=MEBIBYTE,
+            max_body=MEBIBYTE,
+        )
         self._client = httpx.Client(transport=PinnedTransport(self._policy), trust_env=False, follow_redirects=False)
         self._lock = threading.Lock()
         self._cookie: str | None = None

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 from uuid import uuid4
 
-from pipeline.guards.http import MEBIBYTE
-from pipeline.rules.errors import Permanent
+from pipeline import Permanent
+from pipeline.http.client import MEBIBYTE
 
 KEY = re.compile(r"[0-9a-f]{64}\.pdf")
 ABANDONED_SECONDS = 24 * 3600.0

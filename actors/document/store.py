@@ -11,8 +11,7 @@ from sqlalchemy import Connection, text
 
 from actors.document.registry import Entry
 from actors.document.storage import Stored
-from pipeline.flow.job import Job
-from pipeline.rules.errors import Permanent
+from pipeline import Job, Permanent
 
 Write = Callable[[Connection], None]
 SHOWN_LETTERS = 2000

@@ -21,7 +21,7 @@ select
     case when o.here then j.locked_by end                as ocr_worker_id,
     coalesce(case when o.here then j.locked_at end, l.started_at) as ocr_started_at,
     j.created_at, greatest(j.updated_at, d.updated_at) as updated_at, j.completed_at
-from jobs j
+from pipeline.jobs j
 cross join lateral (select j.phase = 'ocr' as here) o
 cross join lateral (
     select case when j.status = 'succeeded' then 5
@@ -29,26 +29,26 @@ cross join lateral (
                 else 1 + (j.status = 'running')::integer + 2 * o.here::integer end as status_id
 ) s
 left join documents d on d.job_id = j.id
-left join phases p on p.workflow = 'document' and p.phase = 'ocr'
+left join pipeline.phases p on p.workflow = 'document' and p.phase = 'ocr'
 left join lateral (
-    select a.error from attempts a where a.job_id = j.id and a.phase = 'registre-extraction' and a.error is not null
+    select a.error from pipeline.attempts a where a.job_id = j.id and a.phase = 'registre-extraction' and a.error is not null
     order by a.fence desc limit 1
 ) e on true
 left join lateral (
-    select a.error from attempts a where a.job_id = j.id and a.phase = 'ocr' and a.error is not null
+    select a.error from pipeline.attempts a where a.job_id = j.id and a.phase = 'ocr' and a.error is not null
     order by a.fence desc limit 1
 ) oe on true
 left join lateral (
-    select a.started_at from attempts a where a.job_id = j.id and a.phase = 'ocr' and a.started_at is not null
+    select a.started_at from pipeline.attempts a where a.job_id = j.id and a.phase = 'ocr' and a.started_at is not null
     order by a.fence desc limit 1
 ) l on true
 where j.workflow = 'document';
 
 -- By hand: INSERT enqueues; the stale reset (4 to 3) goes through the guarded function; a claim is refused.
-create or replace function pipeline_extraction_queue_write() returns trigger language plpgsql as $$
+create or replace function extraction_queue_write() returns trigger language plpgsql as $$
 begin
     if tg_op = 'INSERT' then
-        new.id := pipeline_submit('document', jsonb_build_object('document_number', new.document_number));
+        new.id := pipeline.submit('document', jsonb_build_object('document_number', new.document_number));
         select q.* into new from extraction_queue q where q.id = new.id;
         return new;
     end if;
@@ -57,7 +57,7 @@ begin
     end if;
     if old.status_id = 4 and new.status_id = 3 then
         -- no row is counted as updated if the job has ended or moved on meanwhile
-        if pipeline_reset(old.id::uuid, 'reset by hand in extraction_queue') <> 'reset' then
+        if pipeline.reset(old.id::uuid, 'reset by hand in extraction_queue') <> 'reset' then
             return null;
         end if;
         return new;
@@ -70,18 +70,18 @@ begin
     raise exception using errcode = 'PL041',
         message = format('document %s (%s): the only change by hand is the reset from status_id 4 to 3',
                          old.document_number, old.id),
-        hint = 'SELECT pipeline_replay(id) starts a failed job again, SELECT pipeline_cancel(id) cancels one';
+        hint = 'SELECT pipeline.replay(id) starts a failed job again, SELECT pipeline.cancel(id) cancels one';
 end $$;
 
 create trigger extraction_queue_by_hand instead of insert or update on extraction_queue
-    for each row execute function pipeline_extraction_queue_write();
+    for each row execute function extraction_queue_write();
 
 -- Pages that were read go with a cancel.
-create or replace function pipeline_forget_pages() returns trigger language plpgsql as $$
+create or replace function document_forget_pages() returns trigger language plpgsql as $$
 begin
     delete from document_pages where job_id = new.id;
     return null;
 end $$;
 
-create or replace trigger forget_pages_with_a_cancel after update of status on jobs
-    for each row when (new.status = 'cancelled' and new.workflow = 'document') execute function pipeline_forget_pages();
+create or replace trigger forget_pages_with_a_cancel after update of status on pipeline.jobs
+    for each row when (new.status = 'cancelled' and new.workflow = 'document') execute function document_forget_pages();

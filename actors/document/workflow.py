@@ -5,14 +5,10 @@ from __future__ import annotations
 from actors.document.config import DocumentSettings
 from actors.document.ocr import ocr as read_document
 from actors.document.registre_extraction import registre_extraction as extract
-from actors.document.store import stored_document
-from pipeline.flow.inspect import OUTPUTS
-from pipeline.flow.workflow import Workflow
-from pipeline.rules.backoff import Backoff
+from pipeline import Backoff, Workflow
 from pipeline.settings import read
 
 document = Workflow("document")
-OUTPUTS["document"] = stored_document
 
 registre_extraction = document.phase(
     "registre-extraction", pool=10, time_limit=300.0, backoff=Backoff((5.0, 30.0, 120.0))

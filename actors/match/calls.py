@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic
 
-from actors.match.config import LANE, MatchSettings
-from pipeline.flow.job import Job
-from pipeline.rules.errors import Wait
+from actors.match.config import RATE_LIMIT, MatchSettings
+from pipeline import Job, Snooze
 
 
 class Calls:
@@ -19,20 +18,20 @@ class Calls:
     def __init__(self, job: Job, settings: MatchSettings, count: int, remember: Callable[[], None]) -> None:
         self._job = job
         self._remember = remember
-        self._left = min(count, max(int(settings.lane_burst), 1))
-        job.turn(LANE, self._left)
+        self._left = min(count, max(int(settings.rate_limit_burst), 1))
+        job.limit(RATE_LIMIT, self._left)
         self._until = monotonic() + settings.lateness
         self._first = True
 
     def begin(self) -> None:
-        """Return when the next call may be made; raises Wait if that is further away."""
+        """Return when the next call may be made; raises Snooze if that is further away."""
         if self._first or (self._left and monotonic() <= self._until):
             self._first = False
             self._left -= 1
             return
         self._left = 0
         try:
-            self._job.turn(LANE)
-        except Wait:
+            self._job.limit(RATE_LIMIT)
+        except Snooze:
             self._remember()
             raise

@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from pipeline.guards.addresses import DEFAULT_PORTS, AddressPolicy, host_port
-from pipeline.guards.http import MEBIBYTE, USER_AGENT, Limits
+from pipeline.http.addresses import DEFAULT_PORTS, AddressPolicy, host_port
+from pipeline.http.client import MEBIBYTE, USER_AGENT, Limits
 
 DEFAULT_SANDBOX = "http://127.0.0.1:8099"
 WIKIDATA = "https://www.wikidata.org/w/api.php"
-LANE = "wikidata"
+RATE_LIMIT = "wikidata"
 # Calls a second that Wikidata takes from a stranger, and from somebody it knows.
 STRANGER, KNOWN = 5.0, 50.0
 
@@ -55,14 +55,14 @@ class MatchSettings(BaseSettings):
         return self.burst or max(self.calls_per_second, 1.0)
 
     @property
-    def lane_burst(self) -> float:
-        """The lane's own bucket: one half. The other half is for calls that are made later than their turn."""
+    def rate_limit_burst(self) -> float:
+        """The rate limit's own bucket: one half. The other half is for calls that are made later than their turn."""
         return max(self.bucket / 2, 1.0)
 
     @property
     def lateness(self) -> float:
         """Seconds that a call may be late, so that no second sees more calls than rate and bucket together."""
-        return (self.bucket - self.lane_burst) / self.calls_per_second
+        return (self.bucket - self.rate_limit_burst) / self.calls_per_second
 
     @property
     def address_policy(self) -> AddressPolicy:
@@ -75,8 +75,9 @@ class MatchSettings(BaseSettings):
     @property
     def limits(self) -> Limits:
         """Bounds of one call. Entities with thousands of statements are a few megabytes."""
-        return Limits(read=self.seconds, total=self.seconds, max_redirects=2, max_raw=16 * MEBIBYTE,
-                      max_body=32 * MEBIBYTE)  # fmt: skip
+        return Limits(
+            read=self.seconds, total=self.seconds, max_redirects=2, max_raw=16 * MEBIBYTE, max_body=32 * MEBIBYTE
+        )
 
     @property
     def headers(self) -> dict[str, str]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from actors.match import store
 from actors.match.calls import Calls
-from actors.match.config import LANE, worker_settings
+from actors.match.config import RATE_LIMIT, worker_settings
 from actors.match.decide import decide
 from actors.match.records import Candidate
 from actors.match.score import rank
 from actors.match.store import Task
 from actors.match.wikidata import SlowDown, Wikidata
-from pipeline.flow.job import Job
-from pipeline.flow.lanes import rest_lane
-from pipeline.rules.errors import Wait
-from pipeline.rules.outcome import Done
+from pipeline import Done, Job, Snooze, pause_rate_limit
 
 
 def entity_match(job: Job) -> Done:
@@ -41,10 +38,11 @@ def candidates(job: Job, task: Task) -> list[Candidate]:
         ids = merged([found[language] for language in languages], task.settings.candidates)
         return _entities(calls, wikidata, ids, languages) if ids else []
     except SlowDown as error:
-        # One was told, all are: the lane's jobs wait at the gate, and nobody is charged for it. (No checkpoint of the
+        # One was told, all are: the rate limit's jobs wait at the gate, and nobody is charged for it. (No checkpoint of
+        # the
         # job, which would count as progress.)
-        rest_lane(LANE, error.seconds, "retry_after")
-        raise Wait(error.seconds, "retry_after", str(error), asked=True) from None
+        pause_rate_limit(RATE_LIMIT, error.seconds, "retry_after")
+        raise Snooze(error.seconds, "retry_after", str(error), asked=True) from None
 
 
 def _entities(calls: Calls, wikidata: Wikidata, ids: list[str], languages: tuple[str, ...]) -> list[Candidate]:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, text
 
 from actors.match.projects import NoSuchProject
 from actors.match.upload import KEY_COLUMNS, Entry, check_entry, read_csv
-from pipeline.rules.errors import BadInput
+from pipeline import BadInput
 
 CHUNK = 10_000
 LARGEST_DATA = 64 * 1024

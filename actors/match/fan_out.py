@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, text
 
-from pipeline.flow.job import Job
-from pipeline.flow.submit import seal_batch
-from pipeline.rules.outcome import Done
+from pipeline import Done, Job, seal_batch
 
 PAGE = 1000
 # Tasks of an earlier round only: a page that was queued before a crash is not queued again.

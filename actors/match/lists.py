@@ -26,9 +26,23 @@ def list_projects(connection: Connection, before: int | None, limit: int) -> lis
     return [dict(row) for row in connection.execute(_PROJECTS, values).mappings()]
 
 
-def list_tasks(connection: Connection, project: int, after: int, limit: int, *, status: str | None = None,
-               decision: str | None = None, candidates: bool = False) -> list[dict[str, Any]]:  # fmt: skip
+def list_tasks(
+    connection: Connection,
+    project: int,
+    after: int,
+    limit: int,
+    *,
+    status: str | None = None,
+    decision: str | None = None,
+    candidates: bool = False,
+) -> list[dict[str, Any]]:
     """A project's tasks with their records, in the order they came, those after the given one."""
-    values = {"project": project, "after": after, "limit": limit, "status": status, "decision": decision,
-              "candidates": candidates}  # fmt: skip
+    values = {
+        "project": project,
+        "after": after,
+        "limit": limit,
+        "status": status,
+        "decision": decision,
+        "candidates": candidates,
+    }
     return [dict(row) for row in connection.execute(_TASKS, values).mappings()]

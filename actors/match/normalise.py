@@ -19,10 +19,31 @@ _LETTERS = str.maketrans({pair[0]: pair[2:] for pair in _SPELT_OUT.split()})
 
 # Spellings of one sound, longest first; the order matters.
 _SOUNDS = (
-    ("shch", "s"), ("tsch", "c"), ("tch", "c"), ("sch", "s"), ("zh", "z"), ("kh", "h"), ("sh", "s"), ("ch", "c"),
-    ("ph", "f"), ("th", "t"), ("ck", "k"), ("ts", "c"), ("tz", "c"), ("cz", "c"), ("sz", "s"),
-    ("ae", "a"), ("oe", "o"), ("ue", "u"), ("ou", "u"), ("x", "ks"), ("q", "k"), ("w", "v"), ("y", "i"), ("j", "i"),
-)  # fmt: skip
+    ("shch", "s"),
+    ("tsch", "c"),
+    ("tch", "c"),
+    ("sch", "s"),
+    ("zh", "z"),
+    ("kh", "h"),
+    ("sh", "s"),
+    ("ch", "c"),
+    ("ph", "f"),
+    ("th", "t"),
+    ("ck", "k"),
+    ("ts", "c"),
+    ("tz", "c"),
+    ("cz", "c"),
+    ("sz", "s"),
+    ("ae", "a"),
+    ("oe", "o"),
+    ("ue", "u"),
+    ("ou", "u"),
+    ("x", "ks"),
+    ("q", "k"),
+    ("w", "v"),
+    ("y", "i"),
+    ("j", "i"),
+)
 _EMPTY_WORDS = "the and for from with who was his her der die das und von les des une del los las"
 _TWICE = re.compile(r"([^\W\d])\1+")
 _NOT_WORD = re.compile(r"[\W_]+")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, text
 
-from pipeline.flow.job import Job
-from pipeline.rules.errors import Permanent
-from pipeline.rules.outcome import Done
+from pipeline import Done, Job, Permanent
 
 _LOCK = text("select id from projects where id = :project for update")
 # Left behind if somebody held the task at the very moment its job ended; see views.sql.
@@ -14,7 +12,7 @@ _FOLLOW = text("""
     update tasks t set status = case j.status when 'cancelled' then 'CANCELLED' else 'FAILED' end,
         error_message = coalesce(j.error_message, 'its job is gone'), completed_at = now()
     from tasks q
-        left join jobs j on j.workflow = 'match' and j.idempotency_key = q.id || ':' || q.generation
+        left join pipeline.jobs j on j.workflow = 'match' and j.idempotency_key = q.id || ':' || q.generation
     where q.project_id = :project and q.status = 'QUEUED' and t.id = q.id
         and (j.id is null or j.completed_at is not null)
 """)
@@ -26,7 +24,7 @@ _COMPLETE = text("""
             from tasks t where t.project_id = p.id group by 1) as c)
     where p.id = :project and p.status = 'MATCHING'
         and not exists (select 1 from tasks t where t.project_id = p.id and t.status = 'QUEUED')
-        and not exists (select 1 from batches b where b.id = p.batch_id and b.completed_at is null)
+        and not exists (select 1 from pipeline.batches b where b.id = p.batch_id and b.completed_at is null)
 """)
 
 

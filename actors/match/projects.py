@@ -8,12 +8,10 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, TextClause, text
 
-from actors.match.config import LANE, MatchSettings
+from actors.match.config import RATE_LIMIT, MatchSettings
 from actors.match.decide import ProjectSettings
 from actors.match.fan_out import OPEN
-from pipeline.flow.lanes import set_lane
-from pipeline.flow.submit import cancel, open_batch, seal_batch, submit
-from pipeline.rules.errors import BadInput
+from pipeline import BadInput, cancel, open_batch, seal_batch, set_rate_limit, submit
 
 # Above this many tasks the fan-out is itself a job.
 AT_ONCE = 10_000
@@ -30,7 +28,7 @@ _BEGIN = text("""
         updated_at = now() where id = :project
 """)
 _END = text("update projects set status = :status, completed_at = now(), updated_at = now() where id = :project")
-_FAN_OUT = text("select id from jobs where workflow = 'match-fanout' and idempotency_key = :key")
+_FAN_OUT = text("select id from pipeline.jobs where workflow = 'match-fanout' and idempotency_key = :key")
 _CANCEL = text("update tasks set status = 'CANCELLED' where project_id = :project and status = 'QUEUED'")
 _DELETE = text("delete from projects where id = :project returning id")
 _TALLY = text("""
@@ -71,7 +69,7 @@ def start_match(
     if not total:
         raise NotNow(f"project {project} has nothing to match; add entries first")
     limits = MatchSettings()
-    set_lane(connection, LANE, limits.calls_per_second, limits.lane_burst)
+    set_rate_limit(connection, RATE_LIMIT, limits.calls_per_second, limits.rate_limit_burst)
     batch = open_batch(connection, "match-finish", {"project_id": project})
     connection.execute(_BEGIN, {"project": project, "round": values["round"], "batch": batch})
     if total > AT_ONCE:
@@ -126,8 +124,10 @@ def _one(connection: Connection, statement: TextClause, project: int) -> Mapping
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: row[key] for key in ("id", "name", "status", "settings", "round", "created_at", "updated_at",
-                                      "completed_at")}  # fmt: skip
+    return {
+        key: row[key]
+        for key in ("id", "name", "status", "settings", "round", "created_at", "updated_at", "completed_at")
+    }
 
 
 def _sums(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:

@@ -20,10 +20,20 @@ DATE_NAMES = {"P569": "born", "P570": "died", "P571": "founded", "P577": "publis
 TYPE = "P31"
 # People write what they mean; Wikidata numbers it.
 TYPES = {
-    "human": "Q5", "person": "Q5", "city": "Q515", "town": "Q3957", "company": "Q4830453", "business": "Q4830453",
-    "university": "Q3918", "book": "Q571", "literary work": "Q7725634", "film": "Q11424", "museum": "Q33506",
-    "river": "Q4022", "ship": "Q11446",
-}  # fmt: skip
+    "human": "Q5",
+    "person": "Q5",
+    "city": "Q515",
+    "town": "Q3957",
+    "company": "Q4830453",
+    "business": "Q4830453",
+    "university": "Q3918",
+    "book": "Q571",
+    "literary work": "Q7725634",
+    "film": "Q11424",
+    "museum": "Q33506",
+    "river": "Q4022",
+    "ship": "Q11446",
+}
 MOST_ALIASES = 100
 
 

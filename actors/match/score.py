@@ -15,8 +15,13 @@ from actors.match.records import DATE_NAMES, Candidate, Record, Term
 # The name carries most; what else agrees can lift a good name over the threshold, what disagrees sinks a perfect one.
 NAME_POINTS = 0.90
 DATE_POINTS: Mapping[Agreement, float] = {
-    "day": 0.10, "month": 0.08, "year": 0.07, "near": 0.01, "unsure": 0.0, "conflict": -0.25,
-}  # fmt: skip
+    "day": 0.10,
+    "month": 0.08,
+    "year": 0.07,
+    "near": 0.01,
+    "unsure": 0.0,
+    "conflict": -0.25,
+}
 TYPE_AGREES, TYPE_CONFLICTS = 0.03, -0.15
 WORD_POINTS, MOST_WORD_POINTS = 0.02, 0.05
 SOUND_WORTH, INITIALS_WORTH, ALIAS_WORTH, OTHER_NUMBER_WORTH = 0.97, 0.88, 0.99, 0.60

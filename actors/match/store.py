@@ -14,8 +14,7 @@ from sqlalchemy import Connection, text
 from actors.match.decide import Decision, ProjectSettings
 from actors.match.records import Record, read_record
 from actors.match.score import Scored
-from pipeline.flow.job import Job
-from pipeline.rules.errors import Permanent
+from pipeline import Job, Permanent
 
 Write = Callable[[Connection], None]
 
@@ -32,7 +31,8 @@ _KEEP = text("""
 """)
 _STORED = text("""
     select t.id as task_id, t.project_id, t.status, e.name, e.external_id, t.decision, t.qid, t.score, t.candidates
-    from jobs j join tasks t on t.id::text = j.body ->> 'task_id' join dataset_entries e on e.id = t.dataset_entry_id
+    from pipeline.jobs j join tasks t on t.id::text = j.body ->> 'task_id'
+        join dataset_entries e on e.id = t.dataset_entry_id
     where j.id = :job
 """)
 
@@ -76,9 +76,12 @@ def _settings(stored: Any) -> ProjectSettings:
 def keep_decision(task: int, decision: Decision, ranked: Sequence[Scored]) -> Write:
     """A write that keeps the decision and the ranked candidates, if the task still waits for them."""
     values = {
-        "task": task, "decision": decision.verdict, "qid": decision.qid, "score": decision.score,
+        "task": task,
+        "decision": decision.verdict,
+        "qid": decision.qid,
+        "score": decision.score,
         "candidates": json.dumps([scored.shown() for scored in ranked], ensure_ascii=False),
-    }  # fmt: skip
+    }
     return lambda connection: _run(connection, values)
 
 

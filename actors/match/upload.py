@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.rules.errors import BadInput
+from pipeline import BadInput
 
 MOST_COLUMNS = 100
 LONGEST_ROW = 64 * 1024

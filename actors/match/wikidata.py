@@ -12,8 +12,8 @@ import httpx
 
 from actors.match.config import MatchSettings
 from actors.match.records import Candidate, read_candidate
-from pipeline.guards.http import Fetched, fetch
-from pipeline.rules.errors import Permanent, Transient, retry_after
+from pipeline import Permanent, Transient, retry_after
+from pipeline.http.client import Fetched, fetch
 
 # A search takes a name, not a novel: 120 letters of three bytes each stay below the longest address.
 LONGEST_SEARCH = 120
@@ -39,8 +39,14 @@ class Wikidata:
 
     def search(self, name: str, language: str, limit: int) -> list[str]:
         """Numbers of entities whose label or alias in that language is like ``name``, best first."""
-        answer = self._ask(action="wbsearchentities", search=name[:LONGEST_SEARCH], language=language,
-                           uselang=language, type="item", limit=limit)  # fmt: skip
+        answer = self._ask(
+            action="wbsearchentities",
+            search=name[:LONGEST_SEARCH],
+            language=language,
+            uselang=language,
+            type="item",
+            limit=limit,
+        )
         found = answer.get("search")
         if not isinstance(found, list):
             raise Transient("Wikidata's search sent something else than a list of entities")
@@ -50,8 +56,12 @@ class Wikidata:
     def entities(self, ids: Sequence[str], languages: tuple[str, ...]) -> list[Candidate]:
         """The entities in one call, in the order asked for; those that are gone are left out."""
         asked = (*languages, ALL_LANGUAGES)
-        answer = self._ask(action="wbgetentities", ids="|".join(ids), languages="|".join(asked),
-                           props="labels|aliases|descriptions|claims")  # fmt: skip
+        answer = self._ask(
+            action="wbgetentities",
+            ids="|".join(ids),
+            languages="|".join(asked),
+            props="labels|aliases|descriptions|claims",
+        )
         found = answer.get("entities")
         if not isinstance(found, dict):
             raise Transient("Wikidata sent something else than entities")

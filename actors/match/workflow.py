@@ -5,15 +5,11 @@ from __future__ import annotations
 from actors.match.entity_match import entity_match as match_entity
 from actors.match.fan_out import fan_out as queue_tasks
 from actors.match.project_completion import project_completion as complete_project
-from actors.match.store import stored_match
-from pipeline.flow.inspect import OUTPUTS
-from pipeline.flow.workflow import Workflow
-from pipeline.rules.backoff import Backoff
+from pipeline import Backoff, Workflow
 
 match = Workflow("match")
 match_fanout = Workflow("match-fanout")
 match_finish = Workflow("match-finish")
-OUTPUTS["match"] = stored_match
 
 entity_match = match.phase("entity-match", pool=50, time_limit=120.0, backoff=Backoff((5.0, 30.0)))(match_entity)
 fan_out = match_fanout.phase("fan-out", pool=4, time_limit=1800.0)(queue_tasks)

@@ -11,8 +11,8 @@ from actors.scrape.html_listing import Fields, read_listings
 from actors.scrape.listing import Intake, Listing
 from actors.website.encoding import decode
 from actors.website.storable import load_json
-from pipeline.guards.http import Fetched
-from pipeline.rules.errors import Permanent
+from pipeline import Permanent
+from pipeline.http.client import Fetched
 
 ADAPTERS: dict[str, Adapter] = {}
 

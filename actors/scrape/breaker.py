@@ -20,18 +20,15 @@ from sqlalchemy.exc import OperationalError
 from actors.scrape.adapters import Unparsable
 from actors.scrape.config import ScrapeSettings
 from actors.scrape.task import Source
-from pipeline.flow import database
-from pipeline.flow.job import Job
-from pipeline.observe.counters import count
-from pipeline.rules.errors import Cancelled, StaleClaim, Transient, Wait
+from pipeline import Cancelled, Job, Snooze, StaleClaim, Transient, count, engine
 
 DEADLOCK = "40P01"
-ENTER = "SELECT state, seconds, reason FROM pipeline_source_enter(:source, :job, :probe)"
-FAILED = "SELECT pipeline_source_failed(:source, :job, :fence, :limit, :error)"
-SUCCEEDED = "SELECT pipeline_source_succeeded(:source)"
-OPEN = "SELECT pipeline_source_open(:source, :job, :seconds)"
-CLOSE = "SELECT pipeline_source_close(:source, :job)"
-LEAVE = "SELECT pipeline_source_leave(:source, :job)"
+ENTER = "SELECT state, seconds, reason FROM source_enter(:source, :job, :probe)"
+FAILED = "SELECT source_failed(:source, :job, :fence, :limit, :error)"
+SUCCEEDED = "SELECT source_succeeded(:source)"
+OPEN = "SELECT source_open(:source, :job, :seconds)"
+CLOSE = "SELECT source_close(:source, :job)"
+LEAVE = "SELECT source_leave(:source, :job)"
 
 
 class SourceFault(Exception):
@@ -40,15 +37,15 @@ class SourceFault(Exception):
 
 FAILURES = (httpx.RequestError, SourceFault, Unparsable)
 # These say something about the job, not about the source.
-NO_VERDICT = (Wait, Cancelled, StaleClaim)
+NO_VERDICT = (Snooze, Cancelled, StaleClaim)
 
 
 @contextmanager
 def guarded(source: Source, job: Job, settings: ScrapeSettings) -> Iterator[None]:
     """Make one call to the source inside this block.
 
-    Open: raises Wait before the block runs. A failure inside costs the job an execution (Transient), unless it opens
-    the breaker or finds it open (Wait). Exactly one block of all workers runs while the breaker is half-open.
+    Open: raises Snooze before the block runs. A failure inside costs the job an execution (Transient), unless it opens
+    the breaker or finds it open (Snooze). Exactly one block of all workers runs while the breaker is half-open.
     """
     state = SourceState(source, job, settings)
     breaker = CircuitBreaker(
@@ -62,7 +59,9 @@ def guarded(source: Source, job: Job, settings: ScrapeSettings) -> Iterator[None
         with breaker.calling(), state.watched():
             yield
     except CircuitBreakerError as error:
-        raise Wait(state.seconds, state.reason, f"source {source.name}: {error}; {state.error}".rstrip("; ")) from None
+        raise Snooze(
+            state.seconds, state.reason, f"source {source.name}: {error}; {state.error}".rstrip("; ")
+        ) from None
     except FAILURES as error:
         raise Transient(f"source {source.name}: {state.error}") from error
 
@@ -149,7 +148,7 @@ class SourceState(Storage):
     def _run(self, statement: str, **values: Any) -> Any:
         for last in (False, False, True):
             try:
-                with database.engine().begin() as connection:
+                with engine().begin() as connection:
                     return connection.execute(text(statement), {**self._keys, **values}).one()
             except OperationalError as error:
                 if last or getattr(error.orig, "sqlstate", None) != DEADLOCK:

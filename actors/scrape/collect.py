@@ -9,9 +9,9 @@ from uuid import UUID
 import orjson
 from sqlalchemy import Connection, text
 
-from pipeline.flow.submit import speaking
+from pipeline import readable_errors
 
-COLLECT = text("SELECT pipeline_collect(:intake, cast(:sources as text[]), cast(:params as jsonb), :priority)")
+COLLECT = text("SELECT scrape_collect(:intake, cast(:sources as text[]), cast(:params as jsonb), :priority)")
 
 
 def collect(
@@ -28,5 +28,5 @@ def collect(
         "params": orjson.dumps(dict(params or {})).decode(),
         "priority": priority,
     }
-    with speaking():
+    with readable_errors():
         return list(connection.execute(COLLECT, values).scalars())

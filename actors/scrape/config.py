@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from actors.scrape.cache import Cache
 from actors.scrape.money import REFERENCE_RATES
-from pipeline.guards.addresses import DEFAULT_PORTS, AddressPolicy, host_port
-from pipeline.guards.cache import Cache
-from pipeline.guards.http import MEBIBYTE, USER_AGENT, Limits
+from pipeline.http.addresses import DEFAULT_PORTS, AddressPolicy, host_port
+from pipeline.http.client import MEBIBYTE, USER_AGENT, Limits
 
 
 def _named(name: str, default: Any, **limits: Any) -> Any:

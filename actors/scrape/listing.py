@@ -10,10 +10,20 @@ from typing import Any
 
 PRICE_TYPES = ("sold", "ask", "bid")
 _SYNONYMS = {
-    "sold": "sold", "realized": "sold", "realised": "sold", "completed": "sold",
-    "ask": "ask", "asking": "ask", "offer": "ask", "listed": "ask", "buy-now": "ask", "fixed": "ask",
-    "bid": "bid", "auction": "bid", "current-bid": "bid",
-}  # fmt: skip
+    "sold": "sold",
+    "realized": "sold",
+    "realised": "sold",
+    "completed": "sold",
+    "ask": "ask",
+    "asking": "ask",
+    "offer": "ask",
+    "listed": "ask",
+    "buy-now": "ask",
+    "fixed": "ask",
+    "bid": "bid",
+    "auction": "bid",
+    "current-bid": "bid",
+}
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,14 @@ from actors.scrape.listing import Listing
 from actors.scrape.normalise import price_points
 from actors.scrape.store import save_points
 from actors.scrape.task import Task, load_task
-from pipeline.flow import database
-from pipeline.flow.job import Job
-from pipeline.guards.http import Fetched, fetch
-from pipeline.rules.errors import Permanent, Wait, retry_after
-from pipeline.rules.outcome import Done
+from pipeline import Done, Job, Permanent, Snooze, engine, retry_after
+from pipeline.http.client import Fetched, fetch
 
 BUSY = frozenset({408, 425})
 # Calls to a source are seconds apart. A kept connection that its server closes in that very moment would look like
 # a failure of the source, and five of them like a sick one.
 FRESH = {"Connection": "close"}
-PAUSE = text("SELECT pipeline_source_pause(:source, now() + make_interval(secs => :seconds), 'retry_after')")
+PAUSE = text("SELECT source_pause(:source, now() + make_interval(secs => :seconds), 'retry_after')")
 
 
 class Limited(Exception):
@@ -63,12 +60,12 @@ def ask(job: Job, task: Task, settings: ScrapeSettings) -> list[Listing]:
     """Wait for the source's turn, then call it under its breaker."""
     adapter = adapter_for(task.source.adapter)
     try:
-        job.turn(task.source.lane)
+        job.limit(task.source.rate_limit)
         with guarded(task.source, job, settings):
             listings = read(adapter, call(job, task, adapter, settings), settings)
     except Limited as limited:
         rest(task, limited)
-    except Wait as wait:
+    except Snooze as wait:
         raise task.at_the_gate(wait) from None
     if settings.cache is not None and not task.params:
         settings.cache.set(task.intake.cache_key(task.source.id), [listing.as_json() for listing in listings])
@@ -77,10 +74,10 @@ def ask(job: Job, task: Task, settings: ScrapeSettings) -> list[Listing]:
 
 def rest(task: Task, limited: Limited) -> NoReturn:
     """Nobody asks the source before its time; it was no failure."""
-    with database.engine().begin() as connection:
+    with engine().begin() as connection:
         connection.execute(PAUSE, {"source": task.source.id, "seconds": limited.seconds})
     why = f"source {task.source.name} answered {limited}"
-    raise task.at_the_gate(Wait(limited.seconds, "retry_after", why, asked=True)) from None
+    raise task.at_the_gate(Snooze(limited.seconds, "retry_after", why, asked=True)) from None
 
 
 def call(job: Job, task: Task, adapter: Adapter, settings: ScrapeSettings) -> Fetched:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from pipeline.rules.errors import BadInput
+from pipeline import BadInput
 
 # A pause without an end: PostgreSQL's infinity has no counterpart in Python.
 FOREVER_DAYS = 36_500
@@ -18,10 +18,10 @@ LIST = text("""select s.id, s.name, s.adapter, s.base_url, s.enabled, s.rate_lim
              when s.paused_until > now() then 'paused'
              when s.pause_reason = 'breaker' then 'half-open'
              else 'closed' end as state,
-        (select count(*) from outbox o where o.lane = 'source:' || s.id and o.sent_at is null) as waiting
+        (select count(*) from pipeline.outbox o where o.rate_limit = 'source:' || s.id and o.sent_at is null) as waiting
     from sources s where cast(:which as text) is null or s.id = :which or s.name = :which order by s.name limit 1000""")
-PAUSE = text("SELECT pipeline_source_pause(:id, now() + make_interval(secs => :seconds), 'operator')")
-RESUME = text("SELECT pipeline_source_close(:id)")
+PAUSE = text("SELECT source_pause(:id, now() + make_interval(secs => :seconds), 'operator')")
+RESUME = text("SELECT source_close(:id)")
 
 
 def list_sources(connection: Connection) -> list[dict[str, Any]]:

@@ -37,8 +37,8 @@ UPSERT = text("""
 """)
 # A job outside of an open batch (submitted alone, replayed, revived) has nobody who would value after it.
 VALUE_LATER = text("""
-    select pipeline_submit('valuation', jsonb_build_object('intake_id', cast(:intake as text)))
-    from jobs j left join batches b on b.id = j.batch_id
+    select pipeline.submit('valuation', jsonb_build_object('intake_id', cast(:intake as text)))
+    from pipeline.jobs j left join pipeline.batches b on b.id = j.batch_id
     where j.id = :job and (b.id is null or b.completed_at is not null)
 """)
 LOCK = text("select 1 from coin_intakes where id = :intake for no key update")
@@ -57,9 +57,10 @@ UPSERT_VALUE = text("""
 """)
 OF_JOB = text("""select p.dedupe_key, p.title, p.url, p.price_cents, p.currency, p.original_cents, p.price_type,
         p.observed_at, p.match_strength
-    from jobs j join price_points p on p.intake_id = j.body ->> 'intake_id' and p.source_id = j.body ->> 'source_id'
+    from pipeline.jobs j join price_points p
+        on p.intake_id = j.body ->> 'intake_id' and p.source_id = j.body ->> 'source_id'
     where j.id = :job order by p.match_strength desc, p.id limit 50""")
-VALUE_OF_JOB = text("""select v.* from jobs j join valuations v on v.intake_id = j.body ->> 'intake_id'
+VALUE_OF_JOB = text("""select v.* from pipeline.jobs j join valuations v on v.intake_id = j.body ->> 'intake_id'
     where j.id = :job""")
 
 

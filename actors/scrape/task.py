@@ -8,17 +8,17 @@ from datetime import datetime
 from typing import Any
 
 from actors.scrape.listing import Intake
-from pipeline.flow.job import Job
-from pipeline.rules.errors import Permanent, Wait
+from pipeline import Job, Permanent, Snooze
 
 READ = """select i.id, i.title, i.year, i.mintmark, i.denomination, i.series, now() as seen,
-       j.lane is not null as in_lane, s.id as source_id, s.name, s.adapter, s.base_url, s.enabled, s.pause_reason,
+       j.rate_limit is not null as in_rate_limit, s.id as source_id, s.name, s.adapter, s.base_url, s.enabled,
+       s.pause_reason,
        case when s.paused_until > now() or s.probe_until > now() and s.probe_by is distinct from :job
             then extract(epoch from least(greatest(s.paused_until, s.probe_until), now() + interval '365 days') - now())
        end::double precision as paused
     from (select 1) one left join coin_intakes i on i.id = :intake left join sources s on s.id = :source
-    left join jobs j on j.id = :job and j.lane = 'source:' || s.id"""
-# The gate holds the jobs of a paused lane by itself, and lets them go when the pause ends early: they need not
+    left join pipeline.jobs j on j.id = :job and j.rate_limit = 'source:' || s.id"""
+# The gate holds the jobs of a paused rate limit by itself, and lets them go when the pause ends early: they need not
 # know how long it is.
 SOON = 1.0
 
@@ -33,30 +33,30 @@ class Source:
     base_url: str
 
     @property
-    def lane(self) -> str:
-        """The lane of all jobs that ask this source: its rate and its pauses."""
+    def rate_limit(self) -> str:
+        """The rate limit of all jobs that ask this source: its rate and its pauses."""
         return f"source:{self.id}"
 
 
 @dataclass(frozen=True)
 class Task:
-    """One intake at one source. ``seen`` is PostgreSQL's now; ``in_lane``: the gate holds the job with its source."""
+    """One intake at one source. ``seen`` is PostgreSQL's now; ``in_rate_limit``: the gate holds the job."""
 
     intake: Intake
     source: Source
     params: Mapping[str, Any]
     seen: datetime
-    in_lane: bool = False
+    in_rate_limit: bool = False
 
-    def at_the_gate(self, wait: Wait) -> Wait:
+    def at_the_gate(self, wait: Snooze) -> Snooze:
         """The same wait, spent at the gate; a turn that was kept for the job stays at its moment."""
-        if not self.in_lane or wait.reason == "rate_limit":
+        if not self.in_rate_limit or wait.reason == "rate_limit":
             return wait
-        return Wait(min(wait.seconds, SOON), wait.reason, str(wait), asked=wait.asked)
+        return Snooze(min(wait.seconds, SOON), wait.reason, str(wait), asked=wait.asked)
 
 
 def load_task(job: Job) -> Task:
-    """Raises Permanent for what is unknown or disabled, and Wait while the source is paused."""
+    """Raises Permanent for what is unknown or disabled, and Snooze while the source is paused."""
     intake_id, source_id = job.body.get("intake_id"), job.body.get("source_id")
     params = job.body.get("query_params") or {}
     if not (isinstance(intake_id, str) and isinstance(source_id, str) and isinstance(params, dict)):
@@ -70,8 +70,8 @@ def load_task(job: Job) -> Task:
         raise Permanent(f"source {row['name']} is disabled: enable it in sources and retry the job")
     intake = Intake(**{name: row[name] for name in ("id", "title", "year", "mintmark", "denomination", "series")})
     source = Source(row["source_id"], row["name"], row["adapter"], row["base_url"])
-    task = Task(intake, source, params, row["seen"], row["in_lane"])
+    task = Task(intake, source, params, row["seen"], row["in_rate_limit"])
     if row["paused"] is not None:
         why = f"source {source.name} is paused ({row['pause_reason']})"
-        raise task.at_the_gate(Wait(row["paused"], row["pause_reason"], why))
+        raise task.at_the_gate(Snooze(row["paused"], row["pause_reason"], why))
     return task

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from actors.scrape.store import save_value
-from pipeline.flow.job import Job
-from pipeline.rules.errors import Permanent
-from pipeline.rules.outcome import Done
+from pipeline import Done, Job, Permanent
 
 
 def valuation(job: Job) -> Done:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from actors.scrape.price_collection import price_collection as collect_prices
-from actors.scrape.store import stored_points, stored_value
 from actors.scrape.valuation import valuation as value_intake
-from pipeline.flow.inspect import OUTPUTS
-from pipeline.flow.workflow import Workflow
-from pipeline.rules.backoff import exponential
+from pipeline import Workflow, exponential
 
 BASE_DELAY_MINUTES = 1
 
 scrape = Workflow("scrape")
 value = Workflow("valuation")
-OUTPUTS["scrape"] = stored_points
-OUTPUTS["valuation"] = stored_value
 
 # base_delay_minutes * 2^retry_count, at most a day.
 price_collection = scrape.phase(

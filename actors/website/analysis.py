@@ -12,8 +12,17 @@ from actors.website.storable import clean, load_json
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 
 SITE_TYPES = (
-    "company", "shop", "news", "blog", "documentation", "portfolio", "community", "government", "education", "other",
-)  # fmt: skip
+    "company",
+    "shop",
+    "news",
+    "blog",
+    "documentation",
+    "portfolio",
+    "community",
+    "government",
+    "education",
+    "other",
+)
 SCHEMA_IN_WORDS = f"""- "summary": what the page is about, one to three sentences
 - "site_type": one of {", ".join(SITE_TYPES)}
 - "language": the page's language as a code such as "en" or "pt-br"
@@ -30,9 +39,17 @@ class Analysis(BaseModel):
 
     summary: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000)]
     site_type: Literal[
-        "company", "shop", "news", "blog", "documentation", "portfolio", "community", "government", "education",
+        "company",
+        "shop",
+        "news",
+        "blog",
+        "documentation",
+        "portfolio",
+        "community",
+        "government",
+        "education",
         "other",
-    ]  # fmt: skip
+    ]
     language: Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True, max_length=40)]
     audience: Line
     topics: list[Line] = Field(max_length=20)

@@ -15,9 +15,9 @@ from pydantic import SecretStr
 from actors.website.messages import Message
 from actors.website.storable import one_line
 from actors.website.tokens import estimate_tokens
-from pipeline.guards.addresses import DEFAULT_PORTS, AddressPolicy, host_port
-from pipeline.guards.http import MEBIBYTE, Fetched, Limits, post
-from pipeline.rules.errors import Permanent, Transient
+from pipeline import Permanent, Transient
+from pipeline.http.addresses import DEFAULT_PORTS, AddressPolicy, host_port
+from pipeline.http.client import MEBIBYTE, Fetched, Limits, post
 
 MILLION = Decimal(1_000_000)
 

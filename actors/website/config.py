@@ -11,9 +11,9 @@ from pydantic import AliasChoices, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from actors.website.chat import ModelEndpoint
-from pipeline.guards.addresses import DEFAULT_PORTS, AddressPolicy, host_port
-from pipeline.guards.http import MEBIBYTE, USER_AGENT, Limits
-from pipeline.rules.phase import Throttle
+from pipeline import Throttle
+from pipeline.http.addresses import DEFAULT_PORTS, AddressPolicy, host_port
+from pipeline.http.client import MEBIBYTE, USER_AGENT, Limits
 
 DEFAULT_SANDBOX = "http://127.0.0.1:8099"
 DEFAULT_MODEL_URL = "https://api.openai.com/v1"

@@ -9,7 +9,7 @@ from actors.website.analysis import SCHEMA_IN_WORDS
 from actors.website.page import Frozen, Page
 from actors.website.templates import fill
 from actors.website.tokens import cut_text, estimate_tokens
-from pipeline.rules.errors import Permanent
+from pipeline import Permanent
 
 
 class Message(Frozen):

@@ -11,7 +11,7 @@ from actors.website.chat import ModelEndpoint, Reply, Usage, ask
 from actors.website.messages import Message
 from actors.website.storable import one_line
 from actors.website.templates import fill
-from pipeline.rules.errors import Transient
+from pipeline import Transient
 
 
 @dataclass(frozen=True)

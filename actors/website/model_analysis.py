@@ -8,8 +8,7 @@ from actors.website import store
 from actors.website.chat import ModelEndpoint
 from actors.website.config import WebsiteSettings
 from actors.website.model import Analysed, analyse
-from pipeline.flow.job import Job
-from pipeline.rules.outcome import Done
+from pipeline import Done, Job
 
 
 def model_analysis(job: Job) -> Done:

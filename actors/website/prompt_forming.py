@@ -5,8 +5,7 @@ from __future__ import annotations
 from actors.website import store
 from actors.website.config import WebsiteSettings
 from actors.website.messages import form_prompts
-from pipeline.flow.job import Job
-from pipeline.rules.outcome import Done
+from pipeline import Done, Job
 
 
 def prompt_forming(job: Job) -> Done:

@@ -16,16 +16,73 @@ from lxml import etree
 from actors.website.storable import one_line
 
 _PIECE = 16_384
-_UNSEEN = frozenset({
-    "script", "style", "noscript", "template", "iframe", "object", "svg", "math", "canvas", "audio", "video",
-    "select", "datalist",
-})  # fmt: skip
-_BLOCKS = frozenset({
-    "address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "dialog",
-    "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6",
-    "header", "hr", "html", "legend", "li", "main", "menu", "nav", "ol", "p", "pre", "section", "summary", "table",
-    "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
-})  # fmt: skip
+_UNSEEN = frozenset(
+    {
+        "script",
+        "style",
+        "noscript",
+        "template",
+        "iframe",
+        "object",
+        "svg",
+        "math",
+        "canvas",
+        "audio",
+        "video",
+        "select",
+        "datalist",
+    }
+)
+_BLOCKS = frozenset(
+    {
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "br",
+        "caption",
+        "center",
+        "dd",
+        "details",
+        "dialog",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "header",
+        "hr",
+        "html",
+        "legend",
+        "li",
+        "main",
+        "menu",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "section",
+        "summary",
+        "table",
+        "tbody",
+        "td",
+        "tfoot",
+        "th",
+        "thead",
+        "tr",
+        "ul",
+    }
+)
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from protego import Protego
 
-from pipeline.guards.addresses import AddressPolicy
-from pipeline.guards.http import Limits, fetch
-from pipeline.rules.errors import Permanent
+from pipeline import Permanent
+from pipeline.http.addresses import AddressPolicy
+from pipeline.http.client import Limits, fetch
 
 KEPT_SECONDS = 600.0
 KEPT_SITES = 500

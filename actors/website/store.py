@@ -13,7 +13,7 @@ from actors.website.chat import ModelEndpoint
 from actors.website.messages import Prompts
 from actors.website.model import Analysed
 from actors.website.page import Page
-from pipeline.rules.errors import Permanent
+from pipeline import Permanent
 
 Write = Callable[[Connection], None]
 

@@ -5,16 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from string import Template
 
-from pipeline.rules.errors import Permanent
+from pipeline import Permanent
 
 SHIPPED = Path(__file__).parent / "prompts"
 KNOWN_NAMES = {
     "system": {"schema"},
     "analysis": {
-        "url", "title", "description", "language", "headings", "links_in", "links_out", "structured_data", "text",
+        "url",
+        "title",
+        "description",
+        "language",
+        "headings",
+        "links_in",
+        "links_out",
+        "structured_data",
+        "text",
     },
     "repair": {"problems", "schema"},
-}  # fmt: skip
+}
 
 
 def fill(name: str, values: dict[str, str], folder: Path | None = None) -> str:

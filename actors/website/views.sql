@@ -22,7 +22,7 @@ select
     j.created_at                                       as "createdAt",
     greatest(j.updated_at, w.updated_at)               as "updatedAt",
     j.completed_at                                     as "completedAt"
-from jobs j
+from pipeline.jobs j
 cross join lateral (
     -- the seed names a waiting job by what was done last: nothing yet is 'not-started'
     select case when j.phase = 'website-analysis' then 'not-started' else j.phase end as step

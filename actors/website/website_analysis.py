@@ -9,15 +9,19 @@ from actors.website import store
 from actors.website.config import WebsiteSettings
 from actors.website.page import Page, parse_page
 from actors.website.robots import check_robots, same_origin
-from pipeline.flow.job import Job
-from pipeline.guards.addresses import vet_url
-from pipeline.guards.http import Fetched, fetch
-from pipeline.rules.errors import Permanent, Transient
-from pipeline.rules.outcome import Done
+from pipeline import Done, Job, Permanent, Transient
+from pipeline.http.addresses import vet_url
+from pipeline.http.client import Fetched, fetch
 
 PAGE_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "text/plain", "application/xml", "text/xml"})
-_SIGNATURES = ((b"%PDF", "a PDF"), (b"\x89PNG", "a picture"), (b"GIF8", "a picture"), (b"\xff\xd8\xff", "a picture"),
-               (b"PK\x03\x04", "an archive"), (b"\x1f\x8b", "an archive"))  # fmt: skip
+_SIGNATURES = (
+    (b"%PDF", "a PDF"),
+    (b"\x89PNG", "a picture"),
+    (b"GIF8", "a picture"),
+    (b"\xff\xd8\xff", "a picture"),
+    (b"PK\x03\x04", "an archive"),
+    (b"\x1f\x8b", "an archive"),
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd]")
 _HAS_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 

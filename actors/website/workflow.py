@@ -5,15 +5,11 @@ from __future__ import annotations
 from actors.website.config import WebsiteSettings
 from actors.website.model_analysis import model_analysis as run_model
 from actors.website.prompt_forming import prompt_forming as form
-from actors.website.store import stored_analysis
 from actors.website.website_analysis import website_analysis as analyse_website
-from pipeline.flow.inspect import OUTPUTS
-from pipeline.flow.workflow import Workflow
-from pipeline.rules.backoff import Backoff
+from pipeline import Backoff, Workflow
 from pipeline.settings import read
 
 website = Workflow("website")
-OUTPUTS["website"] = stored_analysis
 _settings = read(WebsiteSettings)
 
 website_analysis = website.phase(

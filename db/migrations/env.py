@@ -2,6 +2,8 @@
 
 from alembic import context
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=None)
+context.configure(
+    connection=context.config.attributes["connection"], target_metadata=None, version_table="workflow_versions"
+)
 with context.begin_transaction():
     context.run_migrations()

@@ -20,9 +20,11 @@ class BootOrder:
     """
 
     def __init__(
-        self, rank: Callable[[str], int], hand_out: Callable[[Delivery], None],
+        self,
+        rank: Callable[[str], int],
+        hand_out: Callable[[Delivery], None],
         later: Callable[[float, Callable[[], None]], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.rank = rank
         self._hand_out = hand_out
         self._later = later

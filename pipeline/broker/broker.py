@@ -20,6 +20,7 @@ from pipeline.broker.inbound import Inbound
 from pipeline.broker.link import Link
 from pipeline.broker.outbound import Outbound
 from pipeline.broker.topology import SWEEPS, QueueType, declare
+from pipeline.declare.errors import BadInput
 
 if TYPE_CHECKING:
     from dramatiq.worker import ConsumerThread
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 # pika tells every connection's life at length, to whoever imports this: the scheduler too.
 logging.getLogger("pika").setLevel(logging.WARNING)
+
+
+class EngineActor(dramatiq.Actor[Any, Any]):
+    """A phase or a sweep: the only actors that the pipeline's broker takes."""
 
 
 class PipelineBroker(RabbitmqBroker):
@@ -102,6 +107,15 @@ class PipelineBroker(RabbitmqBroker):
             inbound, queue_name, prefetch, timeout / 1000, on_delivery=thread.handle_message, on_close=self._closing
         )
 
+    def declare_actor(self, actor: dramatiq.Actor[Any, Any]) -> None:
+        """Refuses an application's own actors: their retries and delays are Dramatiq's, which this broker replaces."""
+        if not isinstance(actor, EngineActor):
+            raise BadInput(
+                f"actor {actor.actor_name} cannot run on the pipeline's broker: give it a broker of its own, "
+                "@dramatiq.actor(broker=...), and run it in a worker of its own"
+            )
+        super().declare_actor(actor)
+
     def declare_queue(self, queue_name: str, *, ensure: bool = False) -> None:
         """As Dramatiq's, without the delay queue."""
         name = q_name(queue_name)
@@ -152,11 +166,3 @@ def _with_limits(parameters: pika.URLParameters, blocked_timeout: float | None) 
     parameters.socket_timeout = 10
     parameters.stack_timeout = 15
     return parameters
-
-
-def current() -> PipelineBroker:
-    """The process's broker. Fails loudly instead of falling back to a RabbitMQ on localhost."""
-    broker = dramatiq.broker.global_broker
-    if not isinstance(broker, PipelineBroker):
-        raise RuntimeError("no broker is set: import pipeline before declaring phases")
-    return broker

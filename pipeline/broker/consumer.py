@@ -19,8 +19,16 @@ class PhaseConsumer(Consumer):
     Reconnecting is the link's business, so this consumer never breaks.
     """
 
-    def __init__(self, inbound: Inbound, queue: str, prefetch: int, timeout: float, *,
-                 on_delivery: Callable[[Delivery], None], on_close: Callable[[], None]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        inbound: Inbound,
+        queue: str,
+        prefetch: int,
+        timeout: float,
+        *,
+        on_delivery: Callable[[Delivery], None],
+        on_close: Callable[[], None],
+    ) -> None:
         self._inbound = inbound
         self._timeout = timeout
         self._closed = Event()

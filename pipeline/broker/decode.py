@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import orjson
 from dramatiq import Message
-from dramatiq.errors import DecodeError
 
 log = logging.getLogger("pipeline.broker")
 
@@ -24,8 +24,9 @@ def decode(queue: str, body: bytes) -> Message[Any] | None:
         )
         return None
     try:
-        message = Message.decode(body)
-    except DecodeError as error:
+        # Not Message.decode: the encoder is the application's, which may have set one of its own.
+        message: Message[Any] = Message(**orjson.loads(body))
+    except (orjson.JSONDecodeError, TypeError) as error:
         log.error("queue %s: a message that is not Dramatiq's was sent to the dead letters: %s", queue, error)
         return None
     if wrong := _wrong(message):

@@ -43,7 +43,7 @@ class Delivery(MessageProxy):
         self.looks = 0
         self.claim: Any = None
 
-    def onward(self, message: Message[Any]) -> Delivery:
+    def continuing(self, message: Message[Any]) -> Delivery:
         """The job goes on to its next phase with this message in hand: acknowledging the new one acknowledges it."""
         following = Delivery(message, self.channel, self.tag, message.queue_name, {})
         following.arrived = self.arrived

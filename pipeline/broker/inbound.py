@@ -34,8 +34,13 @@ class Inbound(Side):
     numbers would name other messages.
     """
 
-    def __init__(self, link: Link, parameters: Callable[[], list[Parameters]], queue_type: QueueType,
-                 rank: Callable[[str], int] = lambda _: 0) -> None:  # fmt: skip
+    def __init__(
+        self,
+        link: Link,
+        parameters: Callable[[], list[Parameters]],
+        queue_type: QueueType,
+        rank: Callable[[str], int] = lambda _: 0,
+    ) -> None:
         super().__init__(link, parameters)
         self._order = BootOrder(rank, self._hand_out, link.later)
         self._queue_type = queue_type
@@ -94,7 +99,7 @@ class Inbound(Side):
         self._closed = True
         self._link.call(self._pause)
 
-    def deaf(self) -> list[str]:
+    def not_consuming(self) -> list[str]:
         """The queues that should be consumed and are not, unless on purpose."""
         return [] if self._paused else sorted(set(self._consumers) - set(self._tags))
 
@@ -140,8 +145,12 @@ class Inbound(Side):
             self._connection.consumers[name.encode()] = deliver
         if self._order.started(queue):
             # A question that the queue answers after it has delivered what this consumer may have.
-            channel.queue_declare(queue, durable=True, arguments=arguments(queue, self._queue_type),
-                                  callback=lambda _: self._order.heard(queue))  # fmt: skip
+            channel.queue_declare(
+                queue,
+                durable=True,
+                arguments=arguments(queue, self._queue_type),
+                callback=lambda _: self._order.heard(queue),
+            )
 
     def _stop(self, queue: str) -> str:
         name = self._tags.pop(queue)
@@ -150,7 +159,7 @@ class Inbound(Side):
         return name
 
     def _cancelled(self, frame: Any) -> None:
-        """RabbitMQ ended the consumer: somebody deleted its queue. Nobody else would tell us that we are deaf."""
+        """RabbitMQ ended the consumer: somebody deleted its queue. Nobody else would tell us."""
         for queue in [queue for queue, tag in self._tags.items() if tag == frame.method.consumer_tag]:
             log.warning("RabbitMQ no longer has queue %s; it is declared again", queue)
             self._stop(queue)

@@ -123,9 +123,12 @@ class Outbound(Side):
             self._connection.emit(data)
             return
         properties = pika.BasicProperties(
-            delivery_mode=2, priority=message.priority, headers=message.headers, content_type="application/json",
+            delivery_mode=2,
+            priority=message.priority,
+            headers=message.headers,
+            content_type="application/json",
             message_id=ident,
-        )  # fmt: skip
+        )
         channel.basic_publish("", message.queue, message.body, properties, mandatory=True)
 
     def _returned(self, channel: Channel, method: Any, properties: Any, body: bytes) -> None:

@@ -15,8 +15,22 @@ from pipeline.observe.counters import count
 
 BOUNDS = ("0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60", "300", "inf")
 _LIMITS = [float(bound) for bound in BOUNDS]
-OUTCOMES = frozenset({"succeeded", "retried", "exhausted", "failed", "parked", "handed_back", "crashed", "stale",
-                      "poisoned", "cancelled", "undeliverable", "lost"})  # fmt: skip
+OUTCOMES = frozenset(
+    {
+        "succeeded",
+        "retried",
+        "exhausted",
+        "failed",
+        "snoozed",
+        "released",
+        "crashed",
+        "stale",
+        "poisoned",
+        "cancelled",
+        "undeliverable",
+        "lost",
+    }
+)
 
 
 def observe_duration(queue: str, seconds: float) -> None:

@@ -13,25 +13,20 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from sqlalchemy import Connection, text
 
+from pipeline.declare.extension import extensions, load
 from pipeline.observe.histograms import durations, outcomes
 
 CAP = 10_000
-STATS = text("SELECT * FROM pipeline_stats(:cap)")
-COUNTERS = text("SELECT name, n FROM counters ORDER BY name")
-LANES = text("""SELECT name, rate, (paused_until > now())::int AS paused,
+STATS = text("SELECT * FROM pipeline.stats(:cap)")
+COUNTERS = text("SELECT name, n FROM pipeline.counters ORDER BY name")
+RATE_LIMITS = text("""SELECT name, rate, (paused_until > now())::int AS paused,
     CASE WHEN next_at > now() THEN extract(epoch FROM next_at - now())::float8 ELSE 0 END AS ahead
-    FROM lanes ORDER BY name LIMIT 1000""")
+    FROM pipeline.rate_limits ORDER BY name LIMIT 1000""")
 WORKERS = text("""SELECT state, count(*) AS n, sum(threads) AS threads, max(age) AS age, sum(stuck) AS stuck
-    FROM (SELECT pipeline_worker_state(w) AS state, threads, stuck,
-           extract(epoch FROM now() - heartbeat_at)::float8 AS age FROM workers w WHERE stopped_at IS NULL) w
+    FROM (SELECT pipeline.worker_state(w) AS state, threads, stuck,
+           extract(epoch FROM now() - heartbeat_at)::float8 AS age FROM pipeline.workers w WHERE stopped_at IS NULL) w
     GROUP BY state""")
-HAS_BREAKERS = text("""SELECT count(*) = 3 FROM information_schema.columns WHERE table_schema = current_schema()
-    AND table_name = 'sources' AND column_name IN ('paused_until', 'pause_reason', 'probe_until')""")
-BREAKERS = text("""SELECT id::text AS source, CASE WHEN pause_reason IS DISTINCT FROM 'breaker' THEN 'closed'
-    WHEN paused_until <= now() OR probe_until > now() THEN 'half-open' ELSE 'open' END AS state
-    FROM sources ORDER BY 1 LIMIT 1000""")
-LAG = text("SELECT pipeline_relay_lag()")
-BREAKER_STATES = ("closed", "half-open", "open")
+LAG = text("SELECT pipeline.relay_lag()")
 
 
 def render(connection: Connection) -> bytes:
@@ -52,9 +47,10 @@ class _Cluster(Collector):
         rows = self._rows(STATS, cap=CAP)
         yield from _phases(rows)
         yield from _workers(self._rows(WORKERS))
-        yield from _lanes(self._rows(LANES))
-        if self._connection.execute(HAS_BREAKERS).scalar():
-            yield _breakers(self._rows(BREAKERS))
+        yield from _rate_limits(self._rows(RATE_LIMITS))
+        for extension in extensions():
+            for metrics in extension.metrics:
+                yield from load(metrics)(self._connection)
         lag = GaugeMetricFamily("pipeline_relay_lag_seconds", "how late the relay is with what could be sent now")
         lag.add_metric([], float(self._connection.execute(LAG).scalar_one()))
         yield lag
@@ -103,30 +99,25 @@ def _workers(rows: list[dict[str, Any]]) -> Iterator[Metric]:
         ("age", "pipeline_worker_heartbeat_age_seconds", "the oldest heartbeat among them"),
     ):
         family = GaugeMetricFamily(name, said, labels=["state"])
-        for state in ("alive", "deaf", "missing"):
+        for state in ("alive", "not_consuming", "missing"):
             family.add_metric([state], float(found[state][column]) if state in found else 0)
         yield family
 
 
-def _lanes(rows: list[dict[str, Any]]) -> Iterator[Metric]:
-    rate = GaugeMetricFamily("pipeline_lane_rate", "calls a second that the lane allows", labels=["lane"])
-    ahead = GaugeMetricFamily("pipeline_lane_reserved_seconds", "how far turns are given out", labels=["lane"])
-    paused = GaugeMetricFamily("pipeline_lane_paused", "1 while the lane is paused", labels=["lane"])
+def _rate_limits(rows: list[dict[str, Any]]) -> Iterator[Metric]:
+    rate = GaugeMetricFamily(
+        "pipeline_rate_limit_per_second", "calls a second that the rate limit allows", labels=["rate_limit"]
+    )
+    ahead = GaugeMetricFamily(
+        "pipeline_rate_limit_reserved_seconds", "how far turns are given out", labels=["rate_limit"]
+    )
+    paused = GaugeMetricFamily("pipeline_rate_limit_paused", "1 while the rate limit is paused", labels=["rate_limit"])
     for row in rows:
         if row["rate"] is not None:
             rate.add_metric([row["name"]], row["rate"])
         ahead.add_metric([row["name"]], row["ahead"])
         paused.add_metric([row["name"]], row["paused"] or 0)
     yield from (rate, ahead, paused)
-
-
-def _breakers(rows: list[dict[str, Any]]) -> Metric:
-    said = "1 for the state that the source's breaker is in"
-    family = GaugeMetricFamily("pipeline_breaker", said, labels=["source", "state"])
-    for row in rows:
-        for state in BREAKER_STATES:
-            family.add_metric([row["source"], state], int(row["state"] == state))
-    return family
 
 
 def _counters(counters: dict[str, int], queues: list[str]) -> Iterator[Metric]:

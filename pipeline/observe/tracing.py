@@ -49,8 +49,9 @@ def _span(tracer: Tracer, queue: str, traceparent: str, attributes: dict[str, An
 
     parent = TraceContextTextMapPropagator().extract({"traceparent": traceparent})
     told = {"messaging.destination.name": queue, **{f"pipeline.{name}": value for name, value in attributes.items()}}
-    with tracer.start_as_current_span(queue, parent, SpanKind.CONSUMER, told,
-                                      record_exception=False, set_status_on_exception=False) as span:  # fmt: skip
+    with tracer.start_as_current_span(
+        queue, parent, SpanKind.CONSUMER, told, record_exception=False, set_status_on_exception=False
+    ) as span:
         own = span.get_span_context()
         try:
             yield f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"

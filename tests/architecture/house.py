@@ -13,8 +13,11 @@ def files(*suffixes: str) -> list[Path]:
     """Paths relative to the root; all text files without a suffix given."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    ).stdout.split("\0")  # fmt: skip
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split("\0")
     found = sorted({Path(name) for name in listed if name and (ROOT / name).is_file()})
     return [path for path in found if path.suffix not in BINARY and (not suffixes or path.suffix in suffixes)]
 

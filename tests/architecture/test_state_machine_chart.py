@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipeline.rules.state_machine import NEXT, Step
+from pipeline.declare.states import NEXT, Step
 from tests.architecture.house import ROOT
 
 PAGE = (ROOT / "docs/state-machine.md").read_text()

@@ -90,8 +90,8 @@ def test_a_crash_that_was_refunded_is_judged_as_one() -> None:
     """It costs nothing, and a worker that was never away must not lose a job all the same."""
     books = honest()
     said = "worker victim-7 died while it ran this job (it came back: not charged)"
-    refunded = [replace(a, outcome="handed_back", error=said) if a.outcome == "crashed" else a for a in books.attempts]
-    assert reconcile(replace(books, attempts=refunded, absences=[]), ["handed_back"]).unexplained
+    refunded = [replace(a, outcome="released", error=said) if a.outcome == "crashed" else a for a in books.attempts]
+    assert reconcile(replace(books, attempts=refunded, absences=[]), ["released"]).unexplained
     absence = Absence("cut off", "victim-", at(-5), at(1))
     assert not reconcile(replace(books, attempts=refunded, absences=[absence]), [])
 

@@ -26,8 +26,8 @@ from chaos.observer import until
 from chaos.routes import MANAGEMENT
 from chaos.stage import Stage
 from chaos.work import PHASES
-from pipeline.rules.phase import PhaseSpec
-from pipeline.services import Servers
+from pipeline.declare.phase import PhaseSpec
+from pipeline.dev.services import Servers
 from pipeline.settings import Settings
 from tests.place import lives
 
@@ -61,15 +61,58 @@ def test_the_quick_plan_has_nine_of_the_worst() -> None:
 
 def test_the_catalogue_has_every_kind_of_fault() -> None:
     """What a process, a server, the network, a disk, a clock, an application and a neighbour can do."""
-    for word in ("worker SIGKILL", "worker SIGSTOP", "relay leader SIGKILL", "relay leader SIGSTOP", "scheduler SIGKILL",
-                 "scheduler SIGSTOP", "API SIGKILL", "API SIGSTOP", "rolling deploy", "RabbitMQ SIGKILL", "memory alarm", "disk alarm",
-                 "consumer_timeout of 60 s", "queue purge", "data wiped", "closed by an operator", "fast restart", "immediate restart",
-                 "backends terminated", "all connections", "locked for longer than a lease", "unreachable", "half-open", "one direction only",
-                 "0.3 s away", "two schedulers", "two relays", "temp folder on a full disk", "cache folder on a full disk", "10 minutes off",
-                 "cluster of three", "connection of each kind lost alone", "leader cut off from RabbitMQ alone", "leader's RabbitMQ silent",
-                 "holds a cancel, a batch and rows", "packets to PostgreSQL dropped", "read-only", "out of disk space", "file descriptors",
-                 "out of threads", "management API hangs", "stuck past their time limit", "stuck at a cancel", "stuck at a deploy",
-                 "old and new code", "two pipelines", "SIGHUP", "snapshot held", "restarted together", "away for longer than a lease"):  # fmt: skip
+    for word in (
+        "worker SIGKILL",
+        "worker SIGSTOP",
+        "relay leader SIGKILL",
+        "relay leader SIGSTOP",
+        "scheduler SIGKILL",
+        "scheduler SIGSTOP",
+        "API SIGKILL",
+        "API SIGSTOP",
+        "rolling deploy",
+        "RabbitMQ SIGKILL",
+        "memory alarm",
+        "disk alarm",
+        "consumer_timeout of 60 s",
+        "queue purge",
+        "data wiped",
+        "closed by an operator",
+        "fast restart",
+        "immediate restart",
+        "backends terminated",
+        "all connections",
+        "locked for longer than a lease",
+        "unreachable",
+        "half-open",
+        "one direction only",
+        "0.3 s away",
+        "two schedulers",
+        "two relays",
+        "temp folder on a full disk",
+        "cache folder on a full disk",
+        "10 minutes off",
+        "cluster of three",
+        "connection of each kind lost alone",
+        "leader cut off from RabbitMQ alone",
+        "leader's RabbitMQ silent",
+        "holds a cancel, a batch and rows",
+        "packets to PostgreSQL dropped",
+        "read-only",
+        "out of disk space",
+        "file descriptors",
+        "out of threads",
+        "management API hangs",
+        "stuck past their time limit",
+        "stuck at a cancel",
+        "stuck at a deploy",
+        "old and new code",
+        "two pipelines",
+        "SIGHUP",
+        "snapshot held",
+        "restarted together",
+        "away for longer than a lease",
+    ):
         assert [name for name in CATALOGUE if word in name], word
 
 
@@ -174,19 +217,23 @@ def _addresses() -> Servers:
 
 def _by_alias(variables: dict[str, str]) -> dict[str, float]:
     """As fields are given to the constructor: by their names, or by the variable that names them."""
-    return {name.removeprefix("PIPELINE_").lower() if name.startswith("PIPELINE_") else name: float(value)
-            for name, value in variables.items()}  # fmt: skip
+    return {
+        name.removeprefix("PIPELINE_").lower() if name.startswith("PIPELINE_") else name: float(value)
+        for name, value in variables.items()
+    }
 
 
 @contextmanager
 def _peer(namespace: Namespace, *servers: socket.socket) -> Iterator[subprocess.Popen[bytes]]:
     """A program on the other end of the cable that sends back what it gets."""
     ends = [server.getsockname() for server in servers]
-    code = ("import socket, sys, threading, json\n"
-            "def echo(end):\n"
-            "    connection = socket.create_connection(tuple(end))\n"
-            "    while piece := connection.recv(9): connection.sendall(piece)\n"
-            "for end in json.loads(sys.argv[1]): threading.Thread(target=echo, args=(end,)).start()\n")  # fmt: skip
+    code = (
+        "import socket, sys, threading, json\n"
+        "def echo(end):\n"
+        "    connection = socket.create_connection(tuple(end))\n"
+        "    while piece := connection.recv(9): connection.sendall(piece)\n"
+        "for end in json.loads(sys.argv[1]): threading.Thread(target=echo, args=(end,)).start()\n"
+    )
     peer = subprocess.Popen([*namespace.command, sys.executable, "-c", code, json.dumps(ends)])
     try:
         yield peer

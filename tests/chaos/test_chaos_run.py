@@ -52,7 +52,14 @@ def test_the_table_is_written_between_the_pages_markers(tmp_path: Path) -> None:
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
     assert text.count("| queue purge | 1 | 1 |") == 1
     assert table.is_clean(figures) and set(figures) == {
-        "seed", "jobs", "lost", "duplicated", "unexplained", "recovery_s", "faults"}  # fmt: skip
+        "seed",
+        "jobs",
+        "lost",
+        "duplicated",
+        "unexplained",
+        "recovery_s",
+        "faults",
+    }
 
 
 def test_one_finding_of_any_kind_spoils_the_result() -> None:

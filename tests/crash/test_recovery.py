@@ -11,7 +11,7 @@ import time
 import pytest
 
 from pipeline import submit, submit_many
-from pipeline.front.supervise import Program, Supervisor
+from pipeline.dev.supervise import Program, Supervisor
 from tests.place import Place, lives
 
 
@@ -36,7 +36,7 @@ def test_a_killed_workers_job_runs_elsewhere_within_two_seconds(place: Place) ->
 
 def test_a_frozen_workers_late_completion_changes_nothing(place: Place) -> None:
     """G2: SIGSTOP past the lease, SIGCONT: the old fence writes nothing."""
-    place.db.execute("UPDATE phases SET stale_after = interval '2 seconds'")
+    place.db.execute("UPDATE pipeline.phases SET stale_after = interval '2 seconds'")
     place.worker(threads=1)
     job = submit(None, "single", {"do": "sleep", "seconds": 1, "later": 0.1})
     place.running(job)
@@ -53,7 +53,7 @@ def test_a_frozen_workers_late_completion_changes_nothing(place: Place) -> None:
     before = place.attempts(job)
     os.kill(victim, signal.SIGCONT)
     place.until(
-        lambda: place.count("SELECT (counters->>'discarded')::int FROM workers WHERE pid = %s", victim),
+        lambda: place.count("SELECT (counters->>'discarded')::int FROM pipeline.workers WHERE pid = %s", victim),
         20,
         "the late result",
     )
@@ -63,7 +63,7 @@ def test_a_frozen_workers_late_completion_changes_nothing(place: Place) -> None:
     after = place.attempts(job)
     assert [[one[name] for name in kept] for one in after] == [[one[name] for name in kept] for one in before]
     assert [one["outcome"] for one in before] == ["stale", "succeeded"] or before[0]["outcome"] == "crashed"
-    place.until(lambda: place.attempts(job)[0]["outcome"] == "handed_back", 10, "the refund")
+    place.until(lambda: place.attempts(job)[0]["outcome"] == "released", 10, "the refund")
     assert place.count("SELECT count(*) FROM ledger WHERE fence = 1") == 0
     assert place.count("SELECT count(*) FROM ledger") == 1
 
@@ -92,13 +92,13 @@ def test_a_thousand_jobs_survive_twenty_kills_of_workers(place: Place) -> None:
     supervisor.start()
     try:
         chance, kills, leaders = random.Random(7), 0, 0
-        while kills < 22 or place.count("SELECT count(*) FROM jobs WHERE completed_at IS NULL") > 0:
+        while kills < 22 or place.count("SELECT count(*) FROM pipeline.jobs WHERE completed_at IS NULL") > 0:
             place.until(lambda: len(place.pids()) >= 2, 30, "workers to be back")
             if kills < 22:
                 leader = place.row("""SELECT w.pid FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-                    JOIN workers w ON a.application_name = 'pipeline relay ' || w.no
+                    JOIN pipeline.workers w ON a.application_name = 'pipeline relay ' || w.no
                     WHERE a.datname = current_database() AND l.granted
-                      AND l.locktype = 'relation' AND l.relation = 'relay_seat'::regclass""")
+                      AND l.locktype = 'relation' AND l.relation = 'pipeline.relay_leader'::regclass""")
                 victim = leader["pid"] if leader and kills % 5 == 4 else chance.choice(place.pids())
                 leaders += bool(leader and victim == leader["pid"])
                 os.kill(victim, signal.SIGKILL)
@@ -107,14 +107,14 @@ def test_a_thousand_jobs_survive_twenty_kills_of_workers(place: Place) -> None:
         rows = place.finished(*jobs, timeout=120)
     finally:
         supervisor.stop()
-    taken = place.count("SELECT count(*) FROM attempts WHERE outcome = 'crashed'")
+    taken = place.count("SELECT count(*) FROM pipeline.attempts WHERE outcome = 'crashed'")
     print(f"{kills} workers killed, {leaders} of them led the relay; {taken} attempts were cut off and done again")
     assert {row["status"] for row in rows} == {"succeeded"}
     assert place.count("SELECT count(*) FROM ledger") == 3000
     assert place.count("SELECT count(DISTINCT (job_id, phase)) FROM ledger") == 3000
-    assert place.count("SELECT count(*) FROM attempts WHERE outcome NOT IN ('succeeded', 'crashed')") == 0
+    assert place.count("SELECT count(*) FROM pipeline.attempts WHERE outcome NOT IN ('succeeded', 'crashed')") == 0
     assert kills >= 20 and leaders >= 2
-    assert place.count("SELECT count(*) FROM outbox") == 0
+    assert place.count("SELECT count(*) FROM pipeline.outbox") == 0
 
 
 def test_the_workers_of_a_killed_master_stop_by_themselves(place: Place) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline import submit, submit_many
-from pipeline.services import Servers
+from pipeline.dev.services import Servers
 from tests import shared
 from tests.databases import Databases
 from tests.place import Place
@@ -40,7 +40,7 @@ def all_well(place: Place, jobs: list) -> None:
     assert {row["status"] for row in rows} == {"succeeded"}
     assert place.count("SELECT count(*) FROM ledger") == 3 * len(jobs)
     assert place.count("SELECT count(DISTINCT (job_id, phase)) FROM ledger") == 3 * len(jobs)
-    assert place.count("SELECT count(*) FROM attempts WHERE outcome IN ('retried', 'crashed', 'stale')") == 0
+    assert place.count("SELECT count(*) FROM pipeline.attempts WHERE outcome IN ('retried', 'crashed', 'stale')") == 0
 
 
 def test_every_job_finishes_when_rabbitmq_is_killed_and_started_again(place: Place) -> None:
@@ -80,7 +80,7 @@ def test_a_delay_of_a_day_holds_nothing_unacknowledged_and_survives_a_restart_of
     """The wait lives in PostgreSQL alone."""
     job = submit(None, "single", {"do": "wait", "seconds": 86400, "times": 1})
     worker = place.worker(threads=1)
-    place.until(lambda: place.job(job)["wait_reason"] == "rate_limit", 20, "the job to be parked")
+    place.until(lambda: place.job(job)["wait_reason"] == "rate_limit", 20, "the job to be snoozed")
     place.until(
         lambda: place.servers.rabbitmq.queue_counts(place.name).get("single.act") == (0, 0), 15, "an empty queue"
     )
@@ -89,11 +89,11 @@ def test_a_delay_of_a_day_holds_nothing_unacknowledged_and_survives_a_restart_of
     place.servers.rabbitmq.kill()
     place.servers.postgres.restart("fast")
     place.servers.rabbitmq.start()
-    row = place.row("SELECT due_at - now() AS left FROM outbox WHERE job_id = %s", job)
+    row = place.row("SELECT due_at - now() AS left FROM pipeline.outbox WHERE job_id = %s", job)
     assert row is not None and 86000 < row["left"].total_seconds() < 86400
     place.worker(threads=1)
     assert place.job(job)["status"] == "pending"
-    place.db.execute("UPDATE outbox SET due_at = now() WHERE job_id = %s", (job,))
+    place.db.execute("UPDATE pipeline.outbox SET due_at = now() WHERE job_id = %s", (job,))
     place.db.execute("SELECT pg_notify('pipeline_relay', '')")
     [row] = place.finished(job)
     assert (row["status"], row["attempts"], row["crashes"]) == ("succeeded", 0, 0)

@@ -11,7 +11,7 @@ MOMENTS = {
     "workers": "started_at heartbeat_at confirmed_at missing_since stopped_at",
     "batches": "created_at completed_at",
     "phases": "throttle_from",
-    "lanes": "next_at paused_until",
+    "rate_limits": "next_at paused_until",
     "turns": "at until",
 }
 

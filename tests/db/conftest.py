@@ -11,7 +11,7 @@ import pytest
 from psycopg.rows import dict_row
 from psycopg.types.datetime import TimestamptzLoader
 
-from pipeline.services import Servers
+from pipeline.dev.services import Servers
 from tests.databases import Databases, Lasting
 from tests.db.steps import Db
 

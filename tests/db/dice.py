@@ -9,12 +9,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-ENDS = ["retry", "crash", "park", "hand_back", "fail"]
+ENDS = ["retry", "crash", "snooze", "release", "fail"]
 STEPS = {
-    "run_what_waits": 4, "complete": 4, "end": 3, "take_over": 3, "claim": 2, "replay": 2, "cancel": 1,
-    "undeliverable": 1, "admit": 1, "unsend": 2, "timed_waits_end": 1, "reclaim": 1, "kill_worker": 1,
-    "heartbeat": 1, "submit": 1, "discard": 1, "open_batch": 1, "seal_batch": 1,
-}  # fmt: skip
+    "run_what_waits": 4,
+    "complete": 4,
+    "end": 3,
+    "take_over": 3,
+    "claim": 2,
+    "replay": 2,
+    "cancel": 1,
+    "undeliverable": 1,
+    "admit": 1,
+    "unsend": 2,
+    "timed_waits_end": 1,
+    "reclaim": 1,
+    "kill_worker": 1,
+    "heartbeat": 1,
+    "submit": 1,
+    "discard": 1,
+    "open_batch": 1,
+    "seal_batch": 1,
+}
 CHOICES = [name for name, weight in STEPS.items() for _ in range(weight)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID, uuid4
 
-from pipeline.rules.state_machine import Step
+from pipeline.declare.states import Step
 from tests.db import steps
 from tests.db.dice import Dice
 from tests.db.model import PHASES, Job, claim_verdict
@@ -23,7 +23,7 @@ class Life:
     def __init__(self, db: Db) -> None:
         self.db = db
         db.execute("SELECT pg_advisory_unlock_all()")
-        db.execute("TRUNCATE jobs, outbox, attempts, batches, workers CASCADE")
+        db.execute("TRUNCATE pipeline.jobs, outbox, attempts, batches, workers CASCADE")
         self.jobs: dict[UUID, Job] = {}
         self.holds: list[Hold] = []
         self.living: dict[str, int] = {}
@@ -45,7 +45,7 @@ class Life:
         worker = self._worker(dice)
         mine = [hold for hold in self.holds if hold.worker == worker]
         ids, fences = [hold.job for hold in mine], [hold.fence for hold in mine]
-        statement = "SELECT * FROM pipeline_heartbeat(%s, %s::uuid[], %s::bigint[], NULL, '{}')"
+        statement = "SELECT * FROM pipeline.heartbeat(%s, %s::uuid[], %s::bigint[], NULL, '{}')"
         told = {(row["job_id"], row["fence"]) for row in steps.rows(self.db, statement, worker, ids, fences)}
         assert told == {(hold.job, hold.fence) for hold in mine if not self.jobs[hold.job].held_by(hold.fence)}
 
@@ -75,7 +75,7 @@ class Life:
             job.send, job.sent = job.send + 1, False
 
     def timed_waits_end(self, dice: Dice) -> None:
-        self.db.execute("UPDATE outbox SET due_at = now() WHERE due_at IS NOT NULL")
+        self.db.execute("UPDATE pipeline.outbox SET due_at = now() WHERE due_at IS NOT NULL")
         for job in self.jobs.values():
             job.later = False
 
@@ -160,7 +160,7 @@ class Life:
     # ---- what always holds
 
     def check(self) -> None:
-        found = steps.rows(self.db, "SELECT * FROM jobs WHERE workflow <> 'plain'")
+        found = steps.rows(self.db, "SELECT * FROM pipeline.jobs WHERE workflow <> 'plain'")
         seen = {row["id"]: (*(row[name] for name in COLUMNS), bool(row["counted"])) for row in found}
         assert seen == {
             job.id: (*(getattr(job, BELIEF.get(name, name)) for name in COLUMNS), job.counted)
@@ -210,8 +210,8 @@ class Life:
         ways: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {
             "retry": (lambda: job.retry(flag), steps.retry, (delay,)),
             "crash": (lambda: job.crash(flag), steps.crash, (flag,)),
-            "park": (lambda: job.park("parked", flag), steps.park, (delay,)),
-            "hand_back": (lambda: job.park("handed_back", False), steps.park, (0.0, "handed_back")),
+            "snooze": (lambda: job.snooze("snoozed", flag), steps.snooze, (delay,)),
+            "release": (lambda: job.snooze("released", False), steps.snooze, (0.0, "released")),
             "fail": (job.fail, steps.fail, ()),
         }
         believe, step, values = ways[how]

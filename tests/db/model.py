@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from pipeline.rules.state_machine import FINAL, NEXT, Status, Step
+from pipeline.declare.states import FINAL, NEXT, Status, Step
 
 PHASES = {"single": ["act"], "triple": ["first", "second", "third"], "pooled": ["narrow"]}
 POOL = {"narrow": 3}
@@ -94,9 +94,9 @@ class Job:
         self.attempts += 1
         return self._fail("failed")
 
-    def park(self, outcome: str, later: bool) -> str:
+    def snooze(self, outcome: str, later: bool) -> str:
         self.outcomes[self.fence] = outcome
-        self._wait(Step.PARK if outcome == "parked" else Step.HAND_BACK, later)
+        self._wait(Step.SNOOZE if outcome == "snoozed" else Step.RELEASE, later)
         return outcome
 
     def crash(self, counts: bool) -> str:

@@ -45,18 +45,18 @@ def one(db: Db, statement: str, *values: Any) -> Any:
 
 
 def job(db: Db, job_id: UUID) -> Row:
-    [row] = rows(db, "SELECT * FROM jobs WHERE id = %s", job_id)
+    [row] = rows(db, "SELECT * FROM pipeline.jobs WHERE id = %s", job_id)
     return row
 
 
 def waiting(db: Db, job_id: UUID) -> Row | None:
     """The job's row in the outbox."""
-    found = rows(db, "SELECT * FROM outbox WHERE job_id = %s", job_id)
+    found = rows(db, "SELECT * FROM pipeline.outbox WHERE job_id = %s", job_id)
     return found[0] if found else None
 
 
 def history(db: Db, job_id: UUID) -> list[Row]:
-    return rows(db, "SELECT * FROM attempts WHERE job_id = %s ORDER BY fence", job_id)
+    return rows(db, "SELECT * FROM pipeline.attempts WHERE job_id = %s ORDER BY fence", job_id)
 
 
 def outcomes(db: Db, job_id: UUID) -> list[str]:
@@ -66,10 +66,10 @@ def outcomes(db: Db, job_id: UUID) -> list[str]:
 def everything(db: Db) -> dict[str, list[Row]]:
     """Every row that a step could change."""
     return {
-        "jobs": rows(db, "SELECT * FROM jobs ORDER BY id"),
-        "outbox": rows(db, "SELECT * FROM outbox ORDER BY job_id"),
-        "attempts": rows(db, "SELECT * FROM attempts ORDER BY job_id, fence"),
-        "batches": rows(db, "SELECT * FROM batches ORDER BY id"),
+        "jobs": rows(db, "SELECT * FROM pipeline.jobs ORDER BY id"),
+        "outbox": rows(db, "SELECT * FROM pipeline.outbox ORDER BY job_id"),
+        "attempts": rows(db, "SELECT * FROM pipeline.attempts ORDER BY job_id, fence"),
+        "batches": rows(db, "SELECT * FROM pipeline.batches ORDER BY id"),
     }
 
 
@@ -84,24 +84,30 @@ def nothing_changes(db: Db) -> Iterator[None]:
 
 
 def submit(db: Db, workflow: str = "single", body: Row | None = None, **named: Any) -> UUID:
-    """Options: priority, batch, traceparent, key, lane, due (seconds from now)."""
+    """Options: priority, batch, traceparent, key, rate_limit, due (seconds from now)."""
     due = named.pop("due", None)
     found: UUID = one(
         db,
-        "SELECT pipeline_submit(%s, %s, %s, %s, %s, %s, now() + make_interval(secs => %s::float), %s)",
-        workflow, Jsonb(body or {}), named.pop("priority", 0), named.pop("batch", None),
-        named.pop("traceparent", None), named.pop("key", None), due, named.pop("lane", None),
-    )  # fmt: skip
+        "SELECT pipeline.submit(%s, %s, %s, %s, %s, %s, now() + make_interval(secs => %s::float), %s)",
+        workflow,
+        Jsonb(body or {}),
+        named.pop("priority", 0),
+        named.pop("batch", None),
+        named.pop("traceparent", None),
+        named.pop("key", None),
+        due,
+        named.pop("rate_limit", None),
+    )
     assert not named, f"unknown options {named}"
     return found
 
 
 def admit(db: Db, most: int = 1000, sender: int = 1) -> list[Row]:
-    return rows(db, "SELECT * FROM pipeline_admit(%s, %s)", sender, most)
+    return rows(db, "SELECT * FROM pipeline.admit(%s, %s)", sender, most)
 
 
 def unsend(db: Db, job_id: UUID, send: int, reason: str = "unconfirmed") -> int:
-    return int(one(db, "SELECT pipeline_unsend(%s::uuid[], %s::bigint[], %s)", [job_id], [send], reason))
+    return int(one(db, "SELECT pipeline.unsend(%s::uuid[], %s::bigint[], %s)", [job_id], [send], reason))
 
 
 # ---- claiming
@@ -122,9 +128,14 @@ def claim_all(db: Db, asks: list[tuple[Any, ...]], worker: str = "w1") -> list[R
     ids, queues, sends, deliveries = (list(column) for column in zip(*asks, strict=True))
     return rows(
         db,
-        "SELECT * FROM pipeline_claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[]) ORDER BY place",
-        worker, ids, queues, sends, deliveries, [None] * len(ids),
-    )  # fmt: skip
+        "SELECT * FROM pipeline.claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[]) ORDER BY place",
+        worker,
+        ids,
+        queues,
+        sends,
+        deliveries,
+        [None] * len(ids),
+    )
 
 
 def claim(db: Db, job_id: UUID, worker: str = "w1", send: int | None = -1, delivery: int | None = None) -> Row:
@@ -149,48 +160,64 @@ def held(db: Db, workflow: str = "single", worker: str = "w1", **options: Any) -
 
 
 def complete(
-    db: Db, hold: Hold, result: Row | None = None, worker_no: int = 1, granted: bool | None = None,
-    *, onward: str | None = None,
-) -> Row:  # fmt: skip
+    db: Db,
+    hold: Hold,
+    result: Row | None = None,
+    worker_no: int = 1,
+    granted: bool | None = None,
+    *,
+    continuing: str | None = None,
+) -> Row:
     [answer] = rows(
         db,
-        "SELECT * FROM pipeline_complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[], %s::text[])",
-        worker_no, [hold.job], [hold.fence], [None if result is None else Jsonb(result)], [granted], [onward],
-    )  # fmt: skip
+        "SELECT * FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[], %s::text[])",
+        worker_no,
+        [hold.job],
+        [hold.fence],
+        [None if result is None else Jsonb(result)],
+        [granted],
+        [continuing],
+    )
     return answer
 
 
 def retry(db: Db, hold: Hold, delay: float = 0.0, error: str = "away") -> str:
-    return str(one(db, "SELECT pipeline_retry(%s, %s, %s, %s)", hold.job, hold.fence, error, delay))
+    return str(one(db, "SELECT pipeline.retry(%s, %s, %s, %s)", hold.job, hold.fence, error, delay))
 
 
 def fail(db: Db, hold: Hold, error: str = "not found") -> str:
-    return str(one(db, "SELECT pipeline_fail(%s, %s, %s)", hold.job, hold.fence, error))
+    return str(one(db, "SELECT pipeline.fail(%s, %s, %s)", hold.job, hold.fence, error))
 
 
-def park(
-    db: Db, hold: Hold, delay: float = 0.0, outcome: str = "parked", reason: str = "rate_limit",
-    *, asked: bool = False, error: str | None = None,
-) -> str:  # fmt: skip
+def snooze(
+    db: Db,
+    hold: Hold,
+    delay: float = 0.0,
+    outcome: str = "snoozed",
+    reason: str = "rate_limit",
+    *,
+    asked: bool = False,
+    error: str | None = None,
+) -> str:
     values = (hold.job, hold.fence, outcome, reason, delay, error, asked)
-    return str(one(db, "SELECT pipeline_park(%s, %s, %s, %s, %s, %s, %s)", *values))
+    return str(one(db, "SELECT pipeline.snooze(%s, %s, %s, %s, %s, %s, %s)", *values))
 
 
 def crash(db: Db, hold: Hold, counts: bool = True, outcome: str = "crashed") -> str:
-    return str(one(db, "SELECT pipeline_crash(%s, %s, %s, 'signal 9', %s)", hold.job, hold.fence, outcome, counts))
+    return str(one(db, "SELECT pipeline.crash(%s, %s, %s, 'signal 9', %s)", hold.job, hold.fence, outcome, counts))
 
 
 def take_over(db: Db, hold: Hold, worker: str = "w2", send: int | None = None, delivery: int | None = None) -> str:
     """``hold`` is the old holder's."""
     number = job(db, hold.job)["send"] if send is None else send
     values = (worker, hold.job, number, hold.worker, hold.fence, delivery or next(deliveries))
-    return str(one(db, "SELECT pipeline_take_over(%s, %s, %s, %s, %s, %s)", *values))
+    return str(one(db, "SELECT pipeline.take_over(%s, %s, %s, %s, %s, %s)", *values))
 
 
 def reclaim(db: Db) -> list[Row]:
     """As if everybody who is suspect now had been seen before."""
-    silent = rows(db, "SELECT job_id, fence FROM pipeline_silent_jobs('1 day') WHERE stale")
-    statement = "SELECT * FROM pipeline_reclaim(ARRAY(SELECT pipeline_missing_workers()), %s::uuid[], %s::bigint[])"
+    silent = rows(db, "SELECT job_id, fence FROM pipeline.silent_jobs('1 day') WHERE stale")
+    statement = "SELECT * FROM pipeline.reclaim(ARRAY(SELECT pipeline.missing_workers()), %s::uuid[], %s::bigint[])"
     return rows(db, statement, [row["job_id"] for row in silent], [row["fence"] for row in silent])
 
 
@@ -198,32 +225,32 @@ def reclaim(db: Db) -> list[Row]:
 
 
 def cancel(db: Db, job_id: UUID) -> bool:
-    return bool(one(db, "SELECT pipeline_cancel(%s)", job_id))
+    return bool(one(db, "SELECT pipeline.cancel(%s)", job_id))
 
 
 def discard(db: Db, job_id: UUID) -> bool:
-    return bool(one(db, "SELECT pipeline_discard(%s, 'given up')", job_id))
+    return bool(one(db, "SELECT pipeline.discard(%s, 'given up')", job_id))
 
 
 def replay(db: Db, job_id: UUID, send: int | None = None) -> bool:
-    return bool(one(db, "SELECT pipeline_replay(%s, %s)", job_id, send))
+    return bool(one(db, "SELECT pipeline.replay(%s, %s)", job_id, send))
 
 
 def undeliverable(db: Db, job_id: UUID, send: int) -> bool:
-    return bool(one(db, "SELECT pipeline_undeliverable(%s, %s, 'delivery limit')", job_id, send))
+    return bool(one(db, "SELECT pipeline.undeliverable(%s, %s, 'delivery limit')", job_id, send))
 
 
 def open_batch(db: Db, then: str | None = None, body: Any = None) -> UUID:
-    found: UUID = one(db, "SELECT pipeline_open_batch(%s, %s)", then, Jsonb({} if body is None else body))
+    found: UUID = one(db, "SELECT pipeline.open_batch(%s, %s)", then, Jsonb({} if body is None else body))
     return found
 
 
 def seal(db: Db, batch: UUID) -> None:
-    db.execute("SELECT pipeline_seal_batch(%s)", (batch,))
+    db.execute("SELECT pipeline.seal_batch(%s)", (batch,))
 
 
 def batch(db: Db, batch_id: UUID) -> Row:
-    [row] = rows(db, "SELECT * FROM batches WHERE id = %s", batch_id)
+    [row] = rows(db, "SELECT * FROM pipeline.batches WHERE id = %s", batch_id)
     return row
 
 
@@ -234,16 +261,18 @@ def sign_on(db: Db, worker: str, alive: bool = True) -> int:
     """Register a worker; it is alive while ``db`` holds its lock."""
     number = int(
         one(
-            db, "INSERT INTO workers (id, host, pid, threads, queues) VALUES (%s, 'h', 1, 1, '{}') RETURNING no", worker
+            db,
+            "INSERT INTO pipeline.workers (id, host, pid, threads, queues) VALUES (%s, 'h', 1, 1, '{}') RETURNING no",
+            worker,
         )
     )
     if alive:
-        db.execute("SELECT pg_advisory_lock(7300, %s)", (number,))
+        db.execute("SELECT pg_advisory_lock('pipeline.workers'::regclass::oid::integer, %s)", (number,))
     return number
 
 
 def die(db: Db, number: int) -> None:
-    db.execute("SELECT pg_advisory_unlock(7300, %s)", (number,))
+    db.execute("SELECT pg_advisory_unlock('pipeline.workers'::regclass::oid::integer, %s)", (number,))
 
 
 def wrong_fences(hold: Hold) -> list[Hold]:

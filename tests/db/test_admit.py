@@ -1,4 +1,4 @@
-"""pipeline_admit: the one gate."""
+"""pipeline.admit: the one gate."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_two_relays_share_the_rows_and_never_a_row(connect: Connect) -> None:
 def test_a_relay_does_not_wait_for_one_that_is_at_work(connect: Connect) -> None:
     """SKIP LOCKED: the second takes what the first has not. (Where a throttle counts, they take turns.)"""
     one, two = connect(), connect()
-    one.execute("DELETE FROM phases WHERE throttle_count IS NOT NULL")
+    one.execute("DELETE FROM pipeline.phases WHERE throttle_count IS NOT NULL")
     jobs = [steps.submit(one) for _ in range(4)]
     with one.transaction():
         first = steps.admit(one, 2)
@@ -91,7 +91,7 @@ def test_a_relay_does_not_wait_for_one_that_is_at_work(connect: Connect) -> None
     assert [row["job_id"] for row in first + second] == jobs
 
 
-MANY = "SELECT count(*) FROM pipeline_submit_many('single', ARRAY(SELECT '{}'::jsonb FROM generate_series(1, %s)))"
+MANY = "SELECT count(*) FROM pipeline.submit_many('single', ARRAY(SELECT '{}'::jsonb FROM generate_series(1, %s)))"
 # As the engine's own connections are.
 ENGINE = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off"
 READ = """SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::integer
@@ -102,11 +102,11 @@ READ = """SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::in
 def test_the_gate_reads_no_more_than_it_sends(database: Db, analysed: str) -> None:
     """However many wait, and whatever the planner believes of them: it plans neither to send nor to read them all."""
     database.execute(ENGINE)
-    tables = "VACUUM ANALYZE jobs, outbox, phases"
+    tables = "VACUUM ANALYZE pipeline.jobs, outbox, phases"
     if analysed == "empty":
         steps.rows(database, MANY, 5000)
-        database.execute("DELETE FROM jobs")
-        database.execute("DELETE FROM outbox")
+        database.execute("DELETE FROM pipeline.jobs")
+        database.execute("DELETE FROM pipeline.outbox")
         database.execute(tables)
     steps.rows(database, MANY, 5000)
     if analysed == "full":

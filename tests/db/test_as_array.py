@@ -1,4 +1,4 @@
-"""Bodies on their way to pipeline_submit_many."""
+"""Bodies on their way to submit_many."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import psycopg
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.flow.submit import as_array
-from pipeline.services import Servers
+from pipeline.dev.services import Servers
+from pipeline.journey.submit import as_array
 
 # PostgreSQL keeps neither NUL nor half a surrogate pair.
 TEXTS = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"])) | st.sampled_from(

@@ -1,4 +1,4 @@
-"""pipeline_open_batch, seal, count_children: fan-out and fan-in."""
+"""pipeline.open_batch, seal, count_children: fan-out and fan-in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def children(db: Db, batch: UUID, count: int) -> list[UUID]:
 
 
 def callbacks(db: Db) -> list[steps.Row]:
-    return steps.rows(db, "SELECT * FROM jobs WHERE workflow = 'plain'")
+    return steps.rows(db, "SELECT * FROM pipeline.jobs WHERE workflow = 'plain'")
 
 
 def test_the_last_child_sends_the_callback_once(database: Db) -> None:
@@ -117,7 +117,7 @@ def test_children_that_end_at_once_send_one_callback(connect: Connect) -> None:
     steps.seal(connections[0], batch)
     holds = [steps.hold(connections[0], job_id) for job_id in jobs]
     together.at_once([lambda n=n: steps.complete(connections[n], holds[n]) for n in range(4)])  # type: ignore[misc]
-    assert steps.one(connections[0], "SELECT pipeline_finish_batches()") is False
+    assert steps.one(connections[0], "SELECT pipeline.finish_batches()") is False
     assert steps.batch(connections[0], batch)["remaining"] == 0
     assert len(callbacks(connections[0])) == 1
 
@@ -130,7 +130,7 @@ def test_one_transaction_can_end_children_of_several_batches(database: Db) -> No
         holds += [steps.hold(database, job_id) for job_id in children(database, batch, 2)]
         steps.seal(database, batch)
     database.execute(
-        "SELECT * FROM pipeline_complete(1, %s::uuid[], %s::bigint[], NULL)",
+        "SELECT * FROM pipeline.complete(1, %s::uuid[], %s::bigint[], NULL)",
         ([hold.job for hold in holds], [hold.fence for hold in holds]),
     )
     assert [steps.batch(database, batch)["remaining"] for batch in batches] == [0, 0, 0]

@@ -1,4 +1,4 @@
-"""pipeline_cancel."""
+"""cancel."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_nothing_of_a_cancelled_attempt_is_kept(database: Db) -> None:
     steps.cancel(database, hold.job)
     with steps.nothing_changes(database):
         assert steps.complete(database, hold, {"n": 1})["verdict"] == "lost"
-        for step in (steps.retry, steps.fail, steps.park, steps.crash):
+        for step in (steps.retry, steps.fail, steps.snooze, steps.crash):
             assert step(database, hold) == "cancelled"
         assert steps.take_over(database, hold) == "changed"
 

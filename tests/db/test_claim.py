@@ -1,4 +1,4 @@
-"""pipeline_claim."""
+"""claim."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_message_with_another_send_number_is_superseded(database: Db, step: in
 def test_a_bare_message_is_adopted_only_while_its_job_waits_unsent(database: Db) -> None:
     """Once a token is out, a bare message is a duplicate."""
     free, queued, later = steps.submit(database), steps.submit(database), steps.submit(database, due=steps.FUTURE)
-    database.execute("UPDATE outbox SET sent_at = now() WHERE job_id = %s", (queued,))
+    database.execute("UPDATE pipeline.outbox SET sent_at = now() WHERE job_id = %s", (queued,))
     for job_id in (queued, later):
         with steps.nothing_changes(database):
             assert steps.claim(database, job_id, send=None)["verdict"] == "already_queued"
@@ -123,7 +123,7 @@ def test_a_full_pool_sends_the_job_back_to_wait_under_a_new_number(database: Db)
     for slot in (1, 2, 3):
         assert steps.job(database, steps.held(database, "pooled").job)["slot"] == slot
     job_id = steps.submit(database, "pooled")
-    database.execute("UPDATE outbox SET sent_at = now(), sent_by = 1")
+    database.execute("UPDATE pipeline.outbox SET sent_at = now(), sent_by = 1")
     assert steps.claim(database, job_id)["verdict"] == "pool_full"
     row, waits = steps.job(database, job_id), steps.waiting(database, job_id)
     assert (row["status"], row["send"], row["fence"], row["attempts"]) == ("pending", 2, 0, 0)
@@ -156,7 +156,7 @@ def test_concurrent_claims_never_exceed_the_pool(connect: Connect) -> None:
     )
     verdicts = [row["verdict"] for found in answers for row in found]
     assert (verdicts.count("claimed"), verdicts.count("pool_full")) == (3, 9)
-    running = steps.rows(connections[0], "SELECT slot FROM jobs WHERE status = 'running' ORDER BY slot")
+    running = steps.rows(connections[0], "SELECT slot FROM pipeline.jobs WHERE status = 'running' ORDER BY slot")
     assert [row["slot"] for row in running] == [1, 2, 3]
 
 
@@ -170,4 +170,4 @@ def test_concurrent_claims_of_the_same_jobs_give_each_to_one(connect: Connect) -
         [lambda n=n: steps.claim_all(connections[n], asks[:: 1 if n % 2 else -1], f"w{n}") for n in range(4)]  # type: ignore[misc]
     )
     assert sum(row["verdict"] == "claimed" for found in answers for row in found) == 20
-    assert steps.one(connections[0], "SELECT count(*) FROM jobs WHERE status = 'running' AND fence = 1") == 20
+    assert steps.one(connections[0], "SELECT count(*) FROM pipeline.jobs WHERE status = 'running' AND fence = 1") == 20

@@ -1,4 +1,4 @@
-"""pipeline_complete: success and hand-over."""
+"""pipeline.complete: success and hand-over."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def test_a_job_walks_through_its_phases_and_gathers_their_results(database: Db) 
     row = steps.job(database, hold.job)
     assert row["result"] == {"first": {"n": 0}, "second": {"n": 1}, "third": {"n": 2}}
     assert [(one["phase"], one["fence"]) for one in steps.history(database, hold.job)] == [
-        ("first", 1), ("second", 2), ("third", 3)]  # fmt: skip
+        ("first", 1),
+        ("second", 2),
+        ("third", 3),
+    ]
 
 
 def test_a_wrong_fence_changes_nothing(database: Db) -> None:
@@ -87,9 +90,11 @@ def test_a_batch_of_completions_is_answered_each_in_its_place(database: Db) -> N
     good, lost, last = steps.held(database, "triple"), steps.held(database), steps.held(database)
     answers = steps.rows(
         database,
-        "SELECT * FROM pipeline_complete(1, %s::uuid[], %s::bigint[], %s::jsonb[])",
-        [last.job, lost.job, good.job], [last.fence, lost.fence + 1, good.fence], [Jsonb({}), None, None],
-    )  # fmt: skip
+        "SELECT * FROM pipeline.complete(1, %s::uuid[], %s::bigint[], %s::jsonb[])",
+        [last.job, lost.job, good.job],
+        [last.fence, lost.fence + 1, good.fence],
+        [Jsonb({}), None, None],
+    )
     assert [row["verdict"] for row in answers] == ["done", "lost", "handed_over"]
     assert [row["place"] for row in answers] == [1, 2, 3]
 
@@ -97,7 +102,7 @@ def test_a_batch_of_completions_is_answered_each_in_its_place(database: Db) -> N
 def test_a_hand_over_waits_behind_those_that_wait_already(database: Db) -> None:
     """Oldest first: while jobs wait at the next phase's gate, nobody slips past them."""
     steps.complete(database, steps.held(database, "triple"))
-    database.execute("UPDATE outbox SET sent_at = NULL, sent_by = NULL")
+    database.execute("UPDATE pipeline.outbox SET sent_at = NULL, sent_by = NULL")
     hold = Hold(steps.submit(database, "triple"), 1)
     steps.claim(database, hold.job, send=None)
     answer = steps.complete(database, hold)
@@ -110,7 +115,7 @@ def test_a_hand_over_waits_behind_those_that_wait_already(database: Db) -> None:
 def test_a_grant_spares_the_look_at_the_gate(database: Db) -> None:
     """For a next phase without a pool only."""
     steps.complete(database, steps.held(database, "triple"))
-    database.execute("UPDATE outbox SET sent_at = NULL, sent_by = NULL")
+    database.execute("UPDATE pipeline.outbox SET sent_at = NULL, sent_by = NULL")
     hold = Hold(steps.submit(database, "triple"), 1)
     steps.claim(database, hold.job, send=None)
     assert steps.complete(database, hold, granted=True)["sent_at"] is not None
@@ -118,14 +123,14 @@ def test_a_grant_spares_the_look_at_the_gate(database: Db) -> None:
 
 def test_a_full_queue_makes_the_hand_over_wait(database: Db) -> None:
     """G8: never more in the broker than the queue's limit."""
-    database.execute("UPDATE phases SET queue_limit = 2 WHERE queue = 'triple.second'")
+    database.execute("UPDATE pipeline.phases SET queue_limit = 2 WHERE queue = 'triple.second'")
     sent = [steps.complete(database, steps.held(database, "triple"))["sent_at"] is not None for _ in range(3)]
     assert sent == [True, True, False]
 
 
 def test_a_hand_over_that_must_wait_wakes_the_relay(database: Db) -> None:
     """The first one; one that went out needs nobody."""
-    database.execute("UPDATE phases SET queue_limit = 1 WHERE queue = 'triple.second'")
+    database.execute("UPDATE pipeline.phases SET queue_limit = 1 WHERE queue = 'triple.second'")
     holds = [steps.held(database, "triple") for _ in range(2)]
     database.execute("LISTEN pipeline_relay")
     steps.complete(database, holds[0])

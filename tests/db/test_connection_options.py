@@ -6,7 +6,7 @@ import socket
 
 import psycopg
 
-from db.engine import connect, engine
+from pipeline.store.engine import connect, engine
 from tests.db.steps import Db
 
 TCP_USER_TIMEOUT = 18

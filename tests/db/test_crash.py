@@ -1,4 +1,4 @@
-"""pipeline_crash: an attempt that ended without an answer."""
+"""pipeline.crash: an attempt that ended without an answer."""
 
 from __future__ import annotations
 

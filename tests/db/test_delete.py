@@ -1,4 +1,4 @@
-"""pipeline_delete: jobs vanish with all that belongs to them."""
+"""pipeline.delete: jobs vanish with all that belongs to them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.db.steps import Db
 
 
 def delete(db: Db, *jobs: UUID) -> int:
-    return int(steps.one(db, "SELECT pipeline_delete(%s::uuid[])", list(jobs)))
+    return int(steps.one(db, "SELECT pipeline.delete(%s::uuid[])", list(jobs)))
 
 
 def test_nothing_is_left_of_them_whatever_they_were_doing(database: Db) -> None:
@@ -42,12 +42,12 @@ def test_a_batch_counts_the_deleted_as_ended(database: Db) -> None:
     delete(database, hold.job, other.job)
     row = steps.batch(database, batch)
     assert (row["remaining"], row["failed"], row["completed_at"] is not None) == (0, 1, True)
-    assert steps.one(database, "SELECT count(*) FROM jobs WHERE workflow = 'plain'") == 1
+    assert steps.one(database, "SELECT count(*) FROM pipeline.jobs WHERE workflow = 'plain'") == 1
 
 
 def test_a_job_that_went_on_with_its_message_can_be_deleted(database: Db) -> None:
     """What a lease consists of is given up in one place, by the cancel that comes first."""
     hold = steps.held(database, "plain")
-    assert steps.complete(database, hold, onward="plain.beta")["verdict"] == "went_on"
-    assert steps.one(database, "SELECT pipeline_delete(%s::uuid[])", [hold.job]) == 1
-    assert steps.rows(database, "SELECT * FROM outbox") == []
+    assert steps.complete(database, hold, continuing="plain.beta")["verdict"] == "continued"
+    assert steps.one(database, "SELECT pipeline.delete(%s::uuid[])", [hold.job]) == 1
+    assert steps.rows(database, "SELECT * FROM pipeline.outbox") == []

@@ -1,4 +1,4 @@
-"""pipeline_discard: a failed job is put away for good."""
+"""pipeline.discard: a failed job is put away for good."""
 
 from __future__ import annotations
 
@@ -38,4 +38,4 @@ def test_a_child_counts_once_when_it_fails_and_not_again(database: Db) -> None:
     steps.fail(database, hold)
     steps.discard(database, hold.job)
     assert steps.batch(database, batch)["remaining"] == 0
-    assert steps.one(database, "SELECT count(*) FROM jobs WHERE workflow = 'plain'") == 1
+    assert steps.one(database, "SELECT count(*) FROM pipeline.jobs WHERE workflow = 'plain'") == 1

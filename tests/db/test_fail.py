@@ -1,4 +1,4 @@
-"""pipeline_fail: a permanent error."""
+"""pipeline.fail: a permanent error."""
 
 from __future__ import annotations
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from tests.db import steps
 from tests.db.steps import Db
 
-HEAP_ONLY = """SELECT pg_stat_get_xact_tuples_hot_updated('jobs'::regclass) AS heap_only,
-    pg_stat_get_xact_tuples_updated('jobs'::regclass) AS updates"""
+HEAP_ONLY = """SELECT pg_stat_get_xact_tuples_hot_updated('pipeline.jobs'::regclass) AS heap_only,
+    pg_stat_get_xact_tuples_updated('pipeline.jobs'::regclass) AS updates"""
 COLUMNS = """SELECT DISTINCT a.attname FROM pg_depend d
     JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-    WHERE d.classid = 'pg_class'::regclass AND d.refobjid = 'jobs'::regclass
-      AND d.objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'jobs'::regclass) ORDER BY 1"""
+    WHERE d.classid = 'pg_class'::regclass AND d.refobjid = 'pipeline.jobs'::regclass
+      AND d.objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'pipeline.jobs'::regclass) ORDER BY 1"""
 
 
 def test_claim_and_hand_over_are_heap_only(database: Db) -> None:

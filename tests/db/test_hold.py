@@ -1,4 +1,4 @@
-"""pipeline_hold: a checkpoint is as fenced as a transition."""
+"""pipeline.hold: a checkpoint is as fenced as a transition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.db.steps import Db, Hold
 
 
 def holds(db: Db, hold: Hold) -> bool:
-    return bool(steps.one(db, "SELECT pipeline_hold(%s, %s)", hold.job, hold.fence))
+    return bool(steps.one(db, "SELECT pipeline.hold(%s, %s)", hold.job, hold.fence))
 
 
 def test_only_the_present_fence_of_a_running_job_holds(database: Db) -> None:

@@ -42,7 +42,7 @@ SETTLEMENTS: dict[str, Step] = {
     "complete": steps.complete,
     "retry": steps.retry,
     "fail": steps.fail,
-    "park": steps.park,
+    "snooze": steps.snooze,
     "crash": steps.crash,
     "take_over": steps.take_over,
 }
@@ -81,9 +81,11 @@ def test_a_completion_moves_the_others_and_says_of_the_locked_one_that_it_is(
     holds = [steps.held(engine, workflow) for _ in range(3)]
     with held_by_an_application(connect, holds[1].job):
         answers = steps.rows(
-            engine, "SELECT * FROM pipeline_complete(1, %s::uuid[], %s::bigint[], NULL) ORDER BY place",
-            [hold.job for hold in holds], [hold.fence for hold in holds],
-        )  # fmt: skip
+            engine,
+            "SELECT * FROM pipeline.complete(1, %s::uuid[], %s::bigint[], NULL) ORDER BY place",
+            [hold.job for hold in holds],
+            [hold.fence for hold in holds],
+        )
         assert [answer["verdict"] == "locked" for answer in answers] == [False, True, False]
     assert steps.complete(engine, holds[1])["verdict"] in ("done", "handed_over")
 
@@ -99,19 +101,19 @@ def test_the_heartbeat_of_the_others_goes_on(engine: Db, connect: Connect) -> No
     """And the locked job is not called lost."""
     steps.sign_on(engine, "w1")
     locked, free = steps.held(engine), steps.held(engine)
-    engine.execute("UPDATE jobs SET heartbeat_at = now() - interval '1 minute'")
-    statement = "SELECT * FROM pipeline_heartbeat('w1', %s::uuid[], %s::bigint[], NULL, '{}')"
+    engine.execute("UPDATE pipeline.jobs SET heartbeat_at = now() - interval '1 minute'")
+    statement = "SELECT * FROM pipeline.heartbeat('w1', %s::uuid[], %s::bigint[], NULL, '{}')"
     with held_by_an_application(connect, locked.job):
         assert steps.rows(engine, statement, [locked.job, free.job], [locked.fence, free.fence]) == []
-        fresh = "SELECT heartbeat_at > now() - interval '30 seconds' FROM jobs WHERE id = %s"
+        fresh = "SELECT heartbeat_at > now() - interval '30 seconds' FROM pipeline.jobs WHERE id = %s"
         assert steps.one(engine, fresh, free.job) and not steps.one(engine, fresh, locked.job)
 
 
 def test_a_job_that_was_refused_its_heartbeat_is_no_suspect_while_it_is_locked(engine: Db, connect: Connect) -> None:
     """Else it would be reclaimed the moment it is free, and its worker is alive."""
     hold = steps.held(engine)
-    engine.execute("UPDATE jobs SET heartbeat_at = now() - interval '1 hour'")
-    silent = "SELECT job_id FROM pipeline_silent_jobs('40 seconds')"
+    engine.execute("UPDATE pipeline.jobs SET heartbeat_at = now() - interval '1 hour'")
+    silent = "SELECT job_id FROM pipeline.silent_jobs('40 seconds')"
     with held_by_an_application(connect, hold.job):
         assert steps.rows(engine, silent) == []
     assert [row["job_id"] for row in steps.rows(engine, silent)] == [hold.job]
@@ -121,19 +123,19 @@ def test_checkpoints_and_progress_are_told_that_they_have_to_ask_again(engine: D
     """Null: neither won nor lost."""
     hold = steps.held(engine)
     with held_by_an_application(connect, hold.job):
-        assert steps.one(engine, "SELECT pipeline_hold(%s, %s)", hold.job, hold.fence) is None
-        assert steps.one(engine, "SELECT pipeline_progress(%s, %s, 1, 2)", hold.job, hold.fence) is None
-    assert steps.one(engine, "SELECT pipeline_hold(%s, %s)", hold.job, hold.fence) is True
+        assert steps.one(engine, "SELECT pipeline.hold(%s, %s)", hold.job, hold.fence) is None
+        assert steps.one(engine, "SELECT pipeline.progress(%s, %s, 1, 2)", hold.job, hold.fence) is None
+    assert steps.one(engine, "SELECT pipeline.hold(%s, %s)", hold.job, hold.fence) is True
 
 
 def test_an_unconfirmed_message_of_a_locked_job_is_still_known_as_sent(engine: Db, connect: Connect) -> None:
     """So that whoever published it asks again."""
     locked, free = steps.submit(engine), steps.submit(engine)
     steps.admit(engine)
-    still = "SELECT pipeline_still_sent(%s::uuid[], ARRAY[1, 1]::bigint[])"
+    still = "SELECT pipeline.still_sent(%s::uuid[], ARRAY[1, 1]::bigint[])"
     with held_by_an_application(connect, locked):
         assert steps.one(
-            engine, "SELECT pipeline_unsend(%s::uuid[], ARRAY[1, 1]::bigint[], 'unconfirmed')", [locked, free]
+            engine, "SELECT pipeline.unsend(%s::uuid[], ARRAY[1, 1]::bigint[], 'unconfirmed')", [locked, free]
         )
         assert steps.one(engine, still, [locked, free]) == locked
     assert steps.unsend(engine, locked, 1) == 1
@@ -148,15 +150,15 @@ def test_a_child_ends_while_an_application_adds_to_its_batch(engine: Db, connect
     app.execute("BEGIN")
     second = steps.submit(app, batch=batch)
     assert steps.complete(engine, hold)["verdict"] == "done"
-    assert steps.one(engine, "SELECT pipeline_finish_batches()") is True
+    assert steps.one(engine, "SELECT pipeline.finish_batches()") is True
     steps.seal(app, batch)
     app.execute("COMMIT")
-    assert steps.one(engine, "SELECT pipeline_finish_batches()") is False
+    assert steps.one(engine, "SELECT pipeline.finish_batches()") is False
     assert steps.batch(engine, batch)["remaining"] == 1
     steps.complete(engine, steps.hold(engine, second))
     found = steps.batch(engine, batch)
     assert (found["remaining"], found["completed_at"] is not None) == (0, True)
-    assert steps.one(engine, "SELECT count(*) FROM jobs WHERE workflow = 'plain'") == 1
+    assert steps.one(engine, "SELECT count(*) FROM pipeline.jobs WHERE workflow = 'plain'") == 1
 
 
 def test_reclaim_leaves_a_locked_job_for_the_next_time(engine: Db, connect: Connect) -> None:
@@ -165,5 +167,5 @@ def test_reclaim_leaves_a_locked_job_for_the_next_time(engine: Db, connect: Conn
     locked, free = steps.held(engine), steps.held(engine)
     with held_by_an_application(connect, locked.job):
         assert [row["job_id"] for row in steps.reclaim(engine)] == [free.job]
-        assert steps.one(engine, "SELECT stopped_at FROM workers WHERE no = %s", number) is None
+        assert steps.one(engine, "SELECT stopped_at FROM pipeline.workers WHERE no = %s", number) is None
     assert [row["job_id"] for row in steps.reclaim(engine)] == [locked.job]

@@ -8,22 +8,22 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from db.migrate import migrate
-from pipeline.services import Servers
+from pipeline.dev.services import Servers
+from pipeline.store.migrate import migrate
 from tests.databases import Databases
 
 FOREIGN = """
     CREATE SCHEMA billing;
     CREATE FUNCTION public.pipeline_report() RETURNS integer LANGUAGE sql AS 'SELECT 1';
-    CREATE FUNCTION billing.pipeline_submit(p_invoice integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
-    CREATE FUNCTION billing.pipeline_prune(p_older interval, p_most integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+    CREATE FUNCTION billing.pipeline.submit(p_invoice integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+    CREATE FUNCTION billing.pipeline.prune(p_older interval, p_most integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
 """
 FOREIGN_NAMES = {
     "pipeline_report()",
-    "billing.pipeline_submit(integer)",
-    "billing.pipeline_prune(interval,integer)",
+    "billing.pipeline.submit(integer)",
+    "billing.pipeline.prune(interval,integer)",
 }
-OLD_SIGNATURE = "CREATE FUNCTION pipeline_cancel(p_id integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
+OLD_SIGNATURE = "CREATE FUNCTION pipeline.cancel(p_id integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
 FUNCTIONS = """SELECT p.oid::regprocedure::text FROM pg_proc p
     WHERE p.pronamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('public', 'billing'))"""
 
@@ -72,18 +72,18 @@ def test_they_survive_too_where_an_earlier_version_kept_no_record(url: str, engi
     migrate_as_another_version(url, engine)
     found = functions(url)
     assert found >= FOREIGN_NAMES
-    assert not found & {"pipeline_cancel(integer)", "pipeline_check_body(jsonb)"}
-    assert {"pipeline_discard(uuid,text)", "pipeline_new_id()"} <= found
+    assert not found & {"pipeline.cancel(integer)", "pipeline_check_body(jsonb)"}
+    assert {"pipeline.discard(uuid,text)", "pipeline.new_id()"} <= found
 
 
 def test_a_signature_on_record_goes_when_the_files_no_longer_create_it(url: str, engine: Engine) -> None:
     """One that somebody else made under one of our names stays: it is not on record."""
     execute(url, OLD_SIGNATURE)
-    execute(url, "INSERT INTO pipeline_functions VALUES ('pipeline_cancel(integer)')")
-    execute(url, "CREATE FUNCTION pipeline_cancel(p_order text) RETURNS boolean LANGUAGE sql AS 'SELECT true'")
+    execute(url, "INSERT INTO pipeline_functions VALUES ('pipeline.cancel(integer)')")
+    execute(url, "CREATE FUNCTION pipeline.cancel(p_order text) RETURNS boolean LANGUAGE sql AS 'SELECT true'")
     before = functions(url)
     migrate_as_another_version(url, engine)
-    assert functions(url) == before - {"pipeline_cancel(integer)"}
+    assert functions(url) == before - {"pipeline.cancel(integer)"}
 
 
 def test_a_first_migration_drops_nothing(servers: Servers, databases: Databases) -> None:
@@ -95,5 +95,5 @@ def test_a_first_migration_drops_nothing(servers: Servers, databases: Databases)
     execute(url, FOREIGN + OLD_SIGNATURE)
     assert migrate(engine)
     engine.dispose()
-    assert functions(url) >= {*FOREIGN_NAMES, "pipeline_cancel(integer)", "pipeline_discard(uuid,text)"}
+    assert functions(url) >= {*FOREIGN_NAMES, "pipeline.cancel(integer)", "pipeline.discard(uuid,text)"}
     databases.give_back(name)

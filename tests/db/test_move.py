@@ -1,4 +1,4 @@
-"""pipeline_move: jobs of a phase that is gone go on in another."""
+"""pipeline.move: jobs of a phase that is gone go on in another."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from tests.db.steps import Db, Hold, Row
 
 
 def move(db: Db, queue: str = "triple.first", phase: str = "second", after: UUID | None = None, most: int = 100) -> Row:
-    [row] = steps.rows(db, "SELECT * FROM pipeline_move(%s, %s, %s, %s)", queue, phase, after, most)
+    [row] = steps.rows(db, "SELECT * FROM pipeline.move(%s, %s, %s, %s)", queue, phase, after, most)
     return row
 
 
 def retire(db: Db, queue: str = "triple.first") -> None:
-    db.execute("UPDATE phases SET position = 0 WHERE queue = %s", (queue,))
+    db.execute("UPDATE pipeline.phases SET position = 0 WHERE queue = %s", (queue,))
 
 
 def test_a_waiting_job_goes_on_in_the_new_phase_with_fresh_budgets(database: Db) -> None:
     """A new send number voids a message that is still out; the gate sends it to its new queue."""
     job = steps.submit(database, "triple")
     steps.admit(database)
-    database.execute("UPDATE jobs SET attempts = 2, crashes = 1, waits = 5, max_attempts = 9 WHERE id = %s", (job,))
+    database.execute(
+        "UPDATE pipeline.jobs SET attempts = 2, crashes = 1, waits = 5, max_attempts = 9 WHERE id = %s", (job,)
+    )
     retire(database)
     answer = move(database)
     assert (answer["moved"], answer["running"], answer["locked"], answer["last"]) == (1, 0, 0, job)
@@ -91,7 +93,7 @@ def test_it_moves_batch_by_batch_and_ends_with_no_last_id(database: Db) -> None:
 def test_jobs_of_a_phase_that_left_no_row_are_moved_too(database: Db) -> None:
     """The name is enough."""
     job = steps.submit(database, "triple")
-    database.execute("UPDATE jobs SET phase = 'zeroth' WHERE id = %s", (job,))
+    database.execute("UPDATE pipeline.jobs SET phase = 'zeroth' WHERE id = %s", (job,))
     assert move(database, "triple.zeroth", "first")["moved"] == 1
     assert steps.claim(database, job)["verdict"] == "claimed"
 
@@ -114,7 +116,7 @@ def test_it_refuses_to_skip_a_phase_and_to_move_into_nowhere(database: Db, queue
 def test_an_old_holder_cannot_complete_what_was_moved(database: Db) -> None:
     """Its claim ended before the move; a fence of then changes nothing."""
     hold = steps.held(database, "triple")
-    steps.park(database, hold)
+    steps.snooze(database, hold)
     retire(database)
     move(database)
     with steps.nothing_changes(database):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.engine import connect, engine, read_json
-from pipeline.services import Servers
+from pipeline.dev.services import Servers
+from pipeline.store.engine import connect, engine, read_json
 from tests.databases import Databases
 
 PLAIN = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(-1e15, 1e15) | st.text()

@@ -1,4 +1,4 @@
-"""pipeline_reclaim: the backstop behind redelivery."""
+"""pipeline.reclaim: the backstop behind redelivery."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_dead_workers_jobs_wait_again(database: Db) -> None:
     for hold in holds:
         row = steps.job(database, hold.job)
         assert (row["status"], row["crashes"], row["send"], row["fence"]) == ("pending", 1, 2, 1)
-    assert steps.one(database, "SELECT stopped_at IS NOT NULL FROM workers")
+    assert steps.one(database, "SELECT stopped_at IS NOT NULL FROM pipeline.workers")
     with steps.nothing_changes(database):
         assert steps.reclaim(database) == []
 
@@ -52,7 +52,7 @@ def test_the_last_crash_is_reported_as_a_poison_pill(database: Db) -> None:
     """With the send number of its last message, for its dead letter."""
     steps.sign_on(database, "w1", alive=False)
     hold = steps.held(database)
-    database.execute("UPDATE jobs SET crashes = 2")
+    database.execute("UPDATE pipeline.jobs SET crashes = 2")
     [found] = steps.reclaim(database)
     assert (found["verdict"], found["queue"], found["send"]) == ("poisoned", "single.act", 1)
     assert steps.job(database, hold.job)["status"] == "failed"
@@ -64,7 +64,7 @@ def test_what_a_dead_worker_had_sent_unconfirmed_is_sent_again(database: Db) -> 
     confirmed, doubtful, others = (steps.submit(database) for _ in range(3))
     for job_id, sender, offset in ((confirmed, number, -5), (doubtful, number, 5), (others, number + 1, 5)):
         database.execute(
-            "UPDATE outbox SET sent_by = %s, sent_at = (SELECT confirmed_at FROM workers) + make_interval(secs => %s)"
+            "UPDATE pipeline.outbox SET sent_by = %s, sent_at = (SELECT confirmed_at FROM pipeline.workers) + make_interval(secs => %s)"
             " WHERE job_id = %s",
             (sender, offset, job_id),
         )
@@ -81,17 +81,19 @@ def test_a_row_that_somebody_has_locked_is_left_for_the_next_time(database: Db, 
     hold = steps.held(database)
     frozen = connect()
     with frozen.transaction():
-        frozen.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (hold.job,))
+        frozen.execute("SELECT 1 FROM pipeline.jobs WHERE id = %s FOR UPDATE", (hold.job,))
         assert steps.reclaim(database) == []
-        assert steps.one(database, "SELECT stopped_at FROM workers WHERE no = %s", number) is None
+        assert steps.one(database, "SELECT stopped_at FROM pipeline.workers WHERE no = %s", number) is None
     assert [row["verdict"] for row in steps.reclaim(database)] == ["crashed"]
 
 
 def refund(db: Db, *holds: steps.Hold) -> list[object]:
     found = steps.rows(
-        db, "SELECT pipeline_refund_crash('w1', %s::uuid[], %s::bigint[]) AS job",
-        [hold.job for hold in holds], [hold.fence for hold in holds],
-    )  # fmt: skip
+        db,
+        "SELECT pipeline.refund_crash('w1', %s::uuid[], %s::bigint[]) AS job",
+        [hold.job for hold in holds],
+        [hold.fence for hold in holds],
+    )
     return [row["job"] for row in found]
 
 
@@ -105,14 +107,14 @@ def test_a_worker_that_comes_back_has_its_crashes_refunded_once(database: Db) ->
     assert refund(database, hold) == refund(database, hold) == [hold.job]
     row = steps.job(database, hold.job)
     assert (row["crashes"], row["status"], row["fence"], row["locked_by"]) == (0, "running", elsewhere.fence, "w2")
-    assert steps.outcomes(database, hold.job) == ["handed_back"]
+    assert steps.outcomes(database, hold.job) == ["released"]
 
 
 def test_a_poison_pill_that_was_none_starts_again(database: Db) -> None:
     """The last of its crashes did not happen."""
     steps.sign_on(database, "w1", alive=False)
     hold = steps.held(database)
-    database.execute("UPDATE jobs SET crashes = 2")
+    database.execute("UPDATE pipeline.jobs SET crashes = 2")
     steps.reclaim(database)
     assert steps.job(database, hold.job)["status"] == "failed"
     assert refund(database, hold) == [hold.job]

@@ -18,8 +18,10 @@ def sent(db: Db, seconds_ago: float, **options: Any) -> UUID:
     """A job whose message went out a while ago."""
     job = steps.submit(db, **options)
     steps.admit(db)
-    db.execute("UPDATE outbox SET sent_at = now() - make_interval(secs => %s), sent_by = NULL WHERE job_id = %s",
-               (seconds_ago, job))  # fmt: skip
+    db.execute(
+        "UPDATE pipeline.outbox SET sent_at = now() - make_interval(secs => %s), sent_by = NULL WHERE job_id = %s",
+        (seconds_ago, job),
+    )
     return job
 
 
@@ -27,20 +29,20 @@ def begun(db: Db, seconds_ago: float, **options: Any) -> UUID:
     """A job whose message went out a while ago and was claimed now."""
     job = sent(db, seconds_ago, **options)
     assert steps.claim(db, job)["verdict"] == "claimed"
-    db.execute("UPDATE jobs SET sent_at = now() - make_interval(secs => %s) WHERE id = %s", (seconds_ago, job))
+    db.execute("UPDATE pipeline.jobs SET sent_at = now() - make_interval(secs => %s) WHERE id = %s", (seconds_ago, job))
     return job
 
 
 def unclaimed(db: Db) -> set[UUID]:
-    return {row["job_id"] for row in steps.rows(db, "SELECT job_id FROM pipeline_unclaimed(now() - interval '5 s')")}
+    return {row["job_id"] for row in steps.rows(db, "SELECT job_id FROM pipeline.unclaimed(now() - interval '5 s')")}
 
 
 def overtaken(db: Db) -> set[UUID]:
-    return {row["job_id"] for row in steps.rows(db, "SELECT job_id FROM pipeline_overtaken(now(), 60)")}
+    return {row["job_id"] for row in steps.rows(db, "SELECT job_id FROM pipeline.overtaken(now(), 60)")}
 
 
 def in_hand(db: Db, asked_seconds_ago: float = 0) -> tuple[int, int]:
-    statement = """SELECT held, unheard FROM pipeline_in_hand(now() - make_interval(secs => %s), interval '1 minute')
+    statement = """SELECT held, unheard FROM pipeline.unstarted_messages(now() - make_interval(secs => %s), interval '1 minute')
                    WHERE queue = 'single.act'"""
     found = steps.rows(db, statement, asked_seconds_ago)
     return (found[0]["held"], found[0]["unheard"]) if found else (0, 0)
@@ -49,13 +51,16 @@ def in_hand(db: Db, asked_seconds_ago: float = 0) -> tuple[int, int]:
 def sign_on(db: Db, worker: str, unstarted: dict[str, int] | None, *, alive: bool = True, age: float = 100) -> int:
     """A worker of four threads, started a while ago, whose last heartbeat said what it held."""
     number = steps.sign_on(db, worker, alive)
-    db.execute("""UPDATE workers SET threads = 4, queues = '{single.act}', started_at = now() - make_interval(secs => %s),
-                  unstarted = %s WHERE no = %s""", (age, Jsonb(unstarted or {}), number))  # fmt: skip
+    db.execute(
+        """UPDATE pipeline.workers SET threads = 4, queues = '{single.act}', started_at = now() - make_interval(secs => %s),
+                  unstarted = %s WHERE no = %s""",
+        (age, Jsonb(unstarted or {}), number),
+    )
     return number
 
 
 def resend(db: Db, found: int) -> int:
-    return int(steps.one(db, "SELECT pipeline_resend(%s, now(), %s)", QUEUE, found))
+    return int(steps.one(db, "SELECT pipeline.resend(%s, now(), %s)", QUEUE, found))
 
 
 def test_what_waits_and_was_sent_before_is_unclaimed(database: Db) -> None:
@@ -71,10 +76,10 @@ def test_what_its_sender_has_not_seen_confirmed_is_not_judged(database: Db) -> N
     """While RabbitMQ takes nothing, the message waits in the sender: sending again would pile up copies."""
     job = sent(database, 10)
     number = steps.sign_on(database, "sender")
-    database.execute("UPDATE outbox SET sent_by = %s WHERE job_id = %s", (number, job))
-    database.execute("UPDATE workers SET confirmed_at = now() - interval '1 minute'")
+    database.execute("UPDATE pipeline.outbox SET sent_by = %s WHERE job_id = %s", (number, job))
+    database.execute("UPDATE pipeline.workers SET confirmed_at = now() - interval '1 minute'")
     assert unclaimed(database) == set()
-    database.execute("UPDATE workers SET confirmed_at = now()")
+    database.execute("UPDATE pipeline.workers SET confirmed_at = now()")
     assert unclaimed(database) == {job}
 
 
@@ -107,7 +112,7 @@ def test_a_job_that_was_carried_here_overtook_nobody(database: Db) -> None:
     """It had no message in this queue."""
     sent(database, 100)
     job = begun(database, 20)
-    database.execute("UPDATE jobs SET carrier = 1 WHERE id = %s", (job,))
+    database.execute("UPDATE pipeline.jobs SET message_phase_id = 1 WHERE id = %s", (job,))
     assert overtaken(database) == set()
 
 
@@ -131,9 +136,9 @@ def test_a_worker_that_died_a_moment_ago_may_hold_all_it_could_fetch(database: D
     number = sign_on(database, "dead", {QUEUE: 0}, alive=False)
     sign_on(database, "later", {QUEUE: 7}, age=0)
     assert in_hand(database, asked_seconds_ago=-1) == (16, 1)
-    database.execute("UPDATE workers SET heartbeat_at = now() - interval '20 s' WHERE no = %s", (number,))
+    database.execute("UPDATE pipeline.workers SET heartbeat_at = now() - interval '20 s' WHERE no = %s", (number,))
     assert in_hand(database, asked_seconds_ago=5) == (8, 0)
-    database.execute("UPDATE workers SET heartbeat_at = now() - interval '2 min' WHERE no = %s", (number,))
+    database.execute("UPDATE pipeline.workers SET heartbeat_at = now() - interval '2 min' WHERE no = %s", (number,))
     assert in_hand(database, asked_seconds_ago=5) == (0, 0)
 
 
@@ -152,7 +157,7 @@ def test_a_row_that_somebody_holds_counts_for_neither_side(database: Db, connect
     held, *free = (sent(database, 10) for _ in range(3))
     application = connect()
     with application.transaction():
-        application.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (held,))
+        application.execute("SELECT 1 FROM pipeline.jobs WHERE id = %s FOR UPDATE", (held,))
         assert resend(database, found=2) == 0
         assert resend(database, found=1) == 2
     assert steps.job(database, held)["send"] == 1

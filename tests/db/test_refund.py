@@ -1,4 +1,4 @@
-"""pipeline_refund: failures that were the outside system's fault cost the jobs nothing."""
+"""pipeline.refund: failures that were the outside system's fault cost the jobs nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.db.steps import Db
 
 
 def refund(db: Db, *jobs: object) -> int:
-    return int(steps.one(db, "SELECT pipeline_refund(%s::uuid[])", list(jobs)))
+    return int(steps.one(db, "SELECT pipeline.refund(%s::uuid[])", list(jobs)))
 
 
 def test_one_execution_is_given_back_for_each_time_a_job_is_named(database: Db) -> None:
@@ -49,6 +49,6 @@ def test_a_job_that_another_transaction_holds_is_left_out(database: Db, connect:
         steps.retry(database, hold)
     database.execute("SET lock_timeout = '100ms'")
     with application.transaction():
-        application.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (held.job,))
+        application.execute("SELECT 1 FROM pipeline.jobs WHERE id = %s FOR UPDATE", (held.job,))
         assert refund(database, held.job, free.job) == 1
     assert [steps.job(database, hold.job)["attempts"] for hold in (held, free)] == [1, 0]

@@ -1,4 +1,4 @@
-"""pipeline_replay: a failed job starts its phase again."""
+"""pipeline.replay: a failed job starts its phase again."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_many_start_again_in_their_order_and_at_the_rate_asked_for(database: Db)
     """The first at once, the others when their time has come; what is not failed takes no place."""
     one, two, three = (failed(database).job for _ in range(3))
     runs = steps.held(database).job
-    started = steps.rows(database, "SELECT pipeline_replay_many(%s::uuid[], 4) AS id", [three, runs, one, two, uuid4()])
+    started = steps.rows(database, "SELECT pipeline.replay_many(%s::uuid[], 4) AS id", [three, runs, one, two, uuid4()])
     assert [row["id"] for row in started] == [three, one, two]
     due = [steps.job(database, job_id)["next_retry_at"] for job_id in (three, one, two)]
     assert [(moment - due[0]).total_seconds() for moment in due] == [0, 0.25, 0.5]
@@ -82,5 +82,5 @@ def test_many_start_again_in_their_order_and_at_the_rate_asked_for(database: Db)
 def test_many_without_a_rate_start_at_once(database: Db) -> None:
     """None of them has a due time."""
     jobs = [failed(database).job for _ in range(3)]
-    assert len(steps.rows(database, "SELECT pipeline_replay_many(%s::uuid[])", jobs)) == 3
+    assert len(steps.rows(database, "SELECT pipeline.replay_many(%s::uuid[])", jobs)) == 3
     assert {row["job_id"] for row in steps.admit(database)} == set(jobs)

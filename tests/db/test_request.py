@@ -1,4 +1,4 @@
-"""pipeline_request_send: actor.send(job_id) from an app."""
+"""pipeline.request_send: actor.send(job_id) from an app."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.db.steps import Db
 
 
 def request(db: Db, job_id: UUID, queue: str = "single.act") -> str:
-    return str(steps.one(db, "SELECT pipeline_request_send(%s, %s)", job_id, queue))
+    return str(steps.one(db, "SELECT pipeline.request_send(%s, %s)", job_id, queue))
 
 
 def test_a_job_that_waits_at_the_gate_is_accepted_once(database: Db) -> None:

@@ -1,4 +1,4 @@
-"""pipeline_reserve: the dispatch throttle. The workflow 'paced' sends two every half second."""
+"""pipeline.reserve: the dispatch throttle. The workflow 'paced' sends two every half second."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def test_each_waiting_job_gets_its_place_in_time_once(database: Db) -> None:
     """Two now, two in half a second, two in a second … and nobody wakes before."""
     jobs = [steps.submit(database, "paced") for _ in range(7)]
     assert [row["job_id"] for row in steps.admit(database)] == jobs[:2]
-    due = steps.rows(database, "SELECT due_at FROM outbox WHERE sent_at IS NULL ORDER BY seq")
+    due = steps.rows(database, "SELECT due_at FROM pipeline.outbox WHERE sent_at IS NULL ORDER BY seq")
     first = due[0]["due_at"]
     assert [(row["due_at"] - first).total_seconds() for row in due] == [0, 0, STEP, STEP, 2 * STEP]
     with steps.nothing_changes(database):
@@ -63,5 +63,5 @@ def test_a_higher_priority_gets_the_earlier_place(database: Db) -> None:
 def test_a_phase_without_a_throttle_is_not_touched(database: Db) -> None:
     """Its jobs go at once."""
     steps.submit(database)
-    database.execute("SELECT pipeline_reserve()")
-    assert steps.one(database, "SELECT reserved OR due_at IS NOT NULL FROM outbox") is False
+    database.execute("SELECT pipeline.reserve()")
+    assert steps.one(database, "SELECT reserved OR due_at IS NOT NULL FROM pipeline.outbox") is False

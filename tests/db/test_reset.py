@@ -1,4 +1,4 @@
-"""pipeline_reset: an operator takes a running job from its holder."""
+"""pipeline.reset: an operator takes a running job from its holder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.db.steps import Db
 
 
 def reset(db: Db, job: object) -> str:
-    return str(steps.one(db, "SELECT pipeline_reset(%s, 'stuck, said the operator')", job))
+    return str(steps.one(db, "SELECT pipeline.reset(%s, 'stuck, said the operator')", job))
 
 
 def test_a_running_job_waits_again_and_its_holder_has_lost(database: Db) -> None:

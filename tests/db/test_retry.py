@@ -1,4 +1,4 @@
-"""pipeline_retry: an application error."""
+"""pipeline.retry: an application error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def test_the_last_attempt_fails_the_job(database: Db) -> None:
     assert (row["status"], row["attempts"], row["error_message"]) == ("failed", 3, "try 3")
     assert steps.waiting(database, job_id) is None
     assert [(one["attempt"], one["error"]) for one in steps.history(database, job_id)] == [
-        (1, "try 1"), (2, "try 2"), (3, "try 3")]  # fmt: skip
+        (1, "try 1"),
+        (2, "try 2"),
+        (3, "try 3"),
+    ]
 
 
 def test_a_wrong_fence_changes_nothing(database: Db) -> None:

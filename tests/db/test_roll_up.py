@@ -1,4 +1,4 @@
-"""pipeline_roll_up: what each phase had to do, minute by minute."""
+"""pipeline.roll_up: what each phase had to do, minute by minute."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def test_a_busy_minute_is_counted_in_full(database: Db) -> None:
     """F25: however many attempts ended in it."""
     job = steps.held(database).job
     database.execute(
-        "INSERT INTO attempts (job_id, fence, attempt, ready_at, finished_at, phase, outcome)"
+        "INSERT INTO pipeline.attempts (job_id, fence, attempt, ready_at, finished_at, phase, outcome)"
         " SELECT %s, g + 10, 1, now(), date_trunc('minute', now() - interval '10 seconds') - interval '1 second', 'act',"
         " 'succeeded' FROM generate_series(1, %s) g",
         (job, OLD_LIMIT + 100),
     )
-    assert steps.one(database, "SELECT pipeline_roll_up()") is True
-    assert steps.one(database, "SELECT sum(succeeded) FROM rollups") == OLD_LIMIT + 100
-    assert steps.one(database, "SELECT sum(succeeded) FROM rollup_quarters") == OLD_LIMIT + 100
-    assert steps.one(database, "SELECT pipeline_roll_up()") is False, "a minute is counted once"
+    assert steps.one(database, "SELECT pipeline.roll_up()") is True
+    assert steps.one(database, "SELECT sum(succeeded) FROM pipeline.rollups") == OLD_LIMIT + 100
+    assert steps.one(database, "SELECT sum(succeeded) FROM pipeline.rollup_quarters") == OLD_LIMIT + 100
+    assert steps.one(database, "SELECT pipeline.roll_up()") is False, "a minute is counted once"

@@ -1,4 +1,4 @@
-"""pipeline_submit and pipeline_submit_many."""
+"""pipeline.submit and submit_many."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.db import clock, steps, together
 from tests.db.conftest import Connect
 from tests.db.steps import Db
 
-MANY = "SELECT pipeline_submit_many(%s, %s::jsonb[], p_keys => %s::text[], p_batch => %s) AS id"
+MANY = "SELECT pipeline.submit_many(%s, %s::jsonb[], p_keys => %s::text[], p_batch => %s) AS id"
 
 
 def submit_many(db: Db, count: int, keys: list[str | None] | None = None, batch: object = None) -> list[Any]:
@@ -36,7 +36,7 @@ def test_a_thousand_jobs_are_one_round_trip_in_their_order(database: Db) -> None
     """Ids come back in the order of the bodies, and are in the order of time."""
     found = submit_many(database, 1000)
     assert [steps.job(database, found[n])["body"]["n"] for n in (0, 1, 500, 999)] == [0, 1, 500, 999]
-    assert steps.one(database, "SELECT count(*) FROM outbox") == 1000
+    assert steps.one(database, "SELECT count(*) FROM pipeline.outbox") == 1000
 
 
 def test_a_rolled_back_submit_leaves_nothing(database: Db) -> None:
@@ -92,7 +92,7 @@ def test_two_callers_with_the_same_key_get_the_same_job(connect: Connect) -> Non
             second = pool.submit(steps.submit, two, key="k")
             together.until_blocked(watch, two.info.backend_pid)
         assert second.result(10) == first
-    assert steps.one(watch, "SELECT count(*) FROM jobs") == 1
+    assert steps.one(watch, "SELECT count(*) FROM pipeline.jobs") == 1
 
 
 def test_a_known_job_does_not_join_a_batch_a_second_time(database: Db) -> None:
@@ -124,7 +124,7 @@ def test_a_wrong_submit_says_what_and_what_to_do(
     """SQLSTATE, message and hint; nothing is written."""
     workflow, body, *priority = values
     with steps.nothing_changes(database), pytest.raises(psycopg.Error) as caught:
-        database.execute("SELECT pipeline_submit(%s, %s, %s)", (workflow, Jsonb(body), *(priority or [0])))
+        database.execute("SELECT pipeline.submit(%s, %s, %s)", (workflow, Jsonb(body), *(priority or [0])))
     assert caught.value.sqlstate == state
     assert said in (caught.value.diag.message_primary or "")
     assert hint in (caught.value.diag.message_hint or "")

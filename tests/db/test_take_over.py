@@ -1,4 +1,4 @@
-"""pipeline_take_over: a token meets its job in dead hands."""
+"""pipeline.take_over: a token meets its job in dead hands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_dead_holder_can_write_nothing_afterwards(database: Db) -> None:
     steps.take_over(database, hold)
     with steps.nothing_changes(database):
         assert steps.complete(database, hold)["verdict"] == "lost"
-        for step in (steps.retry, steps.fail, steps.park, steps.crash):
+        for step in (steps.retry, steps.fail, steps.snooze, steps.crash):
             assert step(database, hold) == "crashed"
 
 
@@ -69,11 +69,11 @@ def test_the_third_dead_worker_makes_a_poison_pill(database: Db) -> None:
     """The first two take-overs go on; an isolated attempt's dead worker does not count."""
     hold = steps.held(database)
     for fence in (1, 2):
-        database.execute("UPDATE jobs SET isolated = false")
+        database.execute("UPDATE pipeline.jobs SET isolated = false")
         assert steps.take_over(database, Hold(hold.job, fence, f"w{fence}"), worker=f"w{fence + 1}") == "claimed"
     assert steps.take_over(database, Hold(hold.job, 3, "w3"), worker="w4") == "claimed"
     assert steps.job(database, hold.job)["crashes"] == 2
-    database.execute("UPDATE jobs SET isolated = false")
+    database.execute("UPDATE pipeline.jobs SET isolated = false")
     assert steps.take_over(database, Hold(hold.job, 4, "w4"), worker="w5") == "poisoned"
     row = steps.job(database, hold.job)
     assert (row["status"], row["crashes"], row["locked_by"]) == ("failed", 3, None)

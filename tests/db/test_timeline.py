@@ -1,4 +1,4 @@
-"""pipeline_timeline: where a job's time went."""
+"""pipeline.timeline: where a job's time went."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from tests.db import clock, steps
 from tests.db.steps import Db, Row
 
-PARTS = {"queued", "throttled", "parked", "backing off", "running", "failed"}
+PARTS = {"queued", "throttled", "snoozed", "backing off", "running", "failed"}
 
 
 def timeline(db: Db, job_id: UUID) -> list[Row]:
     """The parts, checked: one follows the other from the job's first moment to its last (or to now)."""
     with db.transaction():
-        parts = steps.rows(db, "SELECT * FROM pipeline_timeline(%s)", job_id)
+        parts = steps.rows(db, "SELECT * FROM pipeline.timeline(%s)", job_id)
         [life] = steps.rows(
-            db, "SELECT created_at, coalesce(completed_at, now()) AS ended_at FROM jobs WHERE id = %s", job_id
+            db, "SELECT created_at, coalesce(completed_at, now()) AS ended_at FROM pipeline.jobs WHERE id = %s", job_id
         )
     moments = [life["created_at"], *(moment for part in parts for moment in (part["started_at"], part["ended_at"]))]
     gaps = [
@@ -40,9 +40,9 @@ def run_for(db: Db, job_id: UUID, wait: float = 2, queue: float = 3, work: float
     clock.let_pass(db, wait)
     steps.admit(db)
     clock.let_pass(db, queue)
-    sent = steps.one(db, "SELECT sent_at FROM outbox WHERE job_id = %s", job_id)
+    sent = steps.one(db, "SELECT sent_at FROM pipeline.outbox WHERE job_id = %s", job_id)
     answer = steps.claim(db, job_id)
-    db.execute("UPDATE jobs SET sent_at = %s WHERE id = %s", (sent, job_id))
+    db.execute("UPDATE pipeline.jobs SET sent_at = %s WHERE id = %s", (sent, job_id))
     clock.let_pass(db, work)
     return steps.Hold(job_id, answer["fence"])
 
@@ -69,9 +69,9 @@ def test_a_scheduled_job_is_parked_until_its_time(database: Db) -> None:
     """Then it waits at the gate like any other."""
     job_id = steps.submit(database, due=10)
     clock.let_pass(database, 4)
-    assert lengths(timeline(database, job_id)) == [("parked", 4)]
+    assert lengths(timeline(database, job_id)) == [("snoozed", 4)]
     clock.let_pass(database, 8)
-    assert lengths(timeline(database, job_id)) == [("parked", 10), ("throttled", 2)]
+    assert lengths(timeline(database, job_id)) == [("snoozed", 10), ("throttled", 2)]
 
 
 def test_a_retried_job_backed_off(database: Db) -> None:
@@ -90,9 +90,9 @@ def test_a_retried_job_backed_off(database: Db) -> None:
 def test_a_parked_job_was_parked(database: Db) -> None:
     """Seen while it waits, too."""
     job_id = steps.submit(database)
-    steps.park(database, run_for(database, job_id), delay=20)
+    steps.snooze(database, run_for(database, job_id), delay=20)
     clock.let_pass(database, 7)
-    assert lengths(timeline(database, job_id))[-1] == ("parked", 7)
+    assert lengths(timeline(database, job_id))[-1] == ("snoozed", 7)
 
 
 def test_a_crashed_and_a_taken_over_job_have_no_gap(database: Db) -> None:
@@ -151,4 +151,7 @@ def test_a_job_of_three_phases_has_no_gap(database: Db) -> None:
     for _ in range(3):
         steps.complete(database, run_for(database, job_id))
     assert [part["phase"] for part in timeline(database, job_id) if part["part"] == "running"] == [
-        "first", "second", "third"]  # fmt: skip
+        "first",
+        "second",
+        "third",
+    ]

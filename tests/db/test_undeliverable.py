@@ -1,4 +1,4 @@
-"""pipeline_undeliverable: RabbitMQ gave the message up."""
+"""pipeline.undeliverable: RabbitMQ gave the message up."""
 
 from __future__ import annotations
 

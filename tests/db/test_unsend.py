@@ -1,4 +1,4 @@
-"""pipeline_unsend: what did not reach the broker is sent again."""
+"""pipeline.unsend: what did not reach the broker is sent again."""
 
 from __future__ import annotations
 
@@ -50,4 +50,4 @@ def test_what_is_not_out_cannot_be_taken_back(database: Db) -> None:
 
 def test_nothing_at_all_is_fine(database: Db) -> None:
     """An empty sweep."""
-    assert steps.one(database, "SELECT pipeline_unsend(NULL, NULL, 'x')") == 0
+    assert steps.one(database, "SELECT pipeline.unsend(NULL, NULL, 'x')") == 0

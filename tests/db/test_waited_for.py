@@ -1,4 +1,4 @@
-"""pipeline_waited_for: at which gates somebody waits."""
+"""pipeline.phases_waited_for: at which gates somebody waits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.db.test_admit import ENGINE, MANY, READ
 
 
 def queues(database: Db) -> list[str]:
-    return [row["queue"] for row in steps.rows(database, "SELECT queue FROM pipeline_waited_for()")]
+    return [row["queue"] for row in steps.rows(database, "SELECT queue FROM pipeline.phases_waited_for()")]
 
 
 def test_a_phase_is_named_once_while_somebody_waits_there(database: Db) -> None:

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 BROKEN = {
-    "exactly the jobs that have not ended have one outbox row, marked as sent while they run":
-        """SELECT coalesce(j.id, o.job_id) FROM jobs j FULL JOIN outbox o ON o.job_id = j.id
+    "exactly the jobs that have not ended have one outbox row, marked as sent while they run": """SELECT coalesce(j.id, o.job_id) FROM pipeline.jobs j FULL JOIN pipeline.outbox o ON o.job_id = j.id
            WHERE (j.id IS NOT NULL AND j.completed_at IS NULL) IS DISTINCT FROM (o.job_id IS NOT NULL)
               OR (j.status = 'running' AND o.sent_at IS NULL)""",
-    "running jobs are found by their outbox rows":
-        "SELECT id FROM jobs WHERE status = 'running' EXCEPT SELECT id FROM running_jobs",
-    "every fence has one row of history once its attempt has ended":
-        """SELECT j.id FROM jobs j LEFT JOIN attempts a ON a.job_id = j.id GROUP BY j.id
+    "running jobs are found by their outbox rows": "SELECT id FROM pipeline.jobs WHERE status = 'running' EXCEPT SELECT id FROM pipeline.running_jobs",
+    "every fence has one row of history once its attempt has ended": """SELECT j.id FROM pipeline.jobs j LEFT JOIN pipeline.attempts a ON a.job_id = j.id GROUP BY j.id
            HAVING count(DISTINCT a.fence) <> j.fence - (j.status = 'running')::int OR max(a.fence) > j.fence""",
-    "no budget is overdrawn, and one that is used up ends the job":
-        """SELECT j.id FROM jobs j JOIN phases p USING (workflow, phase)
+    "no budget is overdrawn, and one that is used up ends the job": """SELECT j.id FROM pipeline.jobs j JOIN pipeline.phases p USING (workflow, phase)
            WHERE attempts > j.max_attempts OR crashes > p.max_crashes
               OR (completed_at IS NULL AND (attempts >= j.max_attempts OR crashes >= p.max_crashes))""",
-    "a running job of a pool has a processor of its own, and no other has":
-        """SELECT j.id FROM jobs j JOIN phases p USING (workflow, phase)
+    "a running job of a pool has a processor of its own, and no other has": """SELECT j.id FROM pipeline.jobs j JOIN pipeline.phases p USING (workflow, phase)
            WHERE (slot IS NOT NULL) <> (p.pool IS NOT NULL AND status = 'running') OR slot > p.pool""",
-    "a batch counts its children that have not ended":
-        """SELECT b.id FROM batches b LEFT JOIN jobs j ON j.batch_id = b.id GROUP BY b.id
+    "a batch counts its children that have not ended": """SELECT b.id FROM pipeline.batches b LEFT JOIN pipeline.jobs j ON j.batch_id = b.id GROUP BY b.id
            HAVING b.remaining <> count(j.id) FILTER (WHERE j.counted IS NULL) OR b.total <> count(j.id)
                OR (b.completed_at IS NOT NULL) <> (b.sealed AND b.remaining = 0)""",
-    "a complete batch has one callback, and no other has":
-        """SELECT b.id FROM batches b WHERE (callback_job IS NOT NULL) <> (completed_at IS NOT NULL)
-           UNION ALL SELECT id FROM jobs WHERE workflow = 'plain' AND id NOT IN (SELECT callback_job FROM batches
+    "a complete batch has one callback, and no other has": """SELECT b.id FROM pipeline.batches b WHERE (callback_job IS NOT NULL) <> (completed_at IS NOT NULL)
+           UNION ALL SELECT id FROM pipeline.jobs WHERE workflow = 'plain' AND id NOT IN (SELECT callback_job FROM pipeline.batches
                                                                                  WHERE callback_job IS NOT NULL)""",
-}  # fmt: skip
+}

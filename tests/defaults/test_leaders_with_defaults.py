@@ -9,8 +9,8 @@ from pipeline import submit
 from tests.place import Place
 
 LEADER = """SELECT w.pid FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-    JOIN workers w ON a.application_name = 'pipeline relay ' || w.no
-    WHERE a.datname = current_database() AND l.granted AND l.relation = 'relay_seat'::regclass"""
+    JOIN pipeline.workers w ON a.application_name = 'pipeline relay ' || w.no
+    WHERE a.datname = current_database() AND l.granted AND l.relation = 'pipeline.relay_leader'::regclass"""
 
 
 def test_a_leader_without_rabbitmq_lets_another_lead(users: Place) -> None:

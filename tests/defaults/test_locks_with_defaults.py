@@ -34,7 +34,7 @@ def test_an_open_cancel_in_another_transaction_stops_no_other_job(users: Place, 
     queued = submit_many(None, "everyday", [{"do": "ledger", "held": n} for n in range(20)])
     with psycopg.connect(users.database_url, autocommit=True) as app:
         app.execute("BEGIN")
-        app.execute("SELECT pipeline_cancel_many(%s)", ([*running, *queued],))
+        app.execute("SELECT pipeline.cancel_many(%s)", ([*running, *queued],))
         users.finished(*submit_many(None, "everyday", [{"n": n} for n in range(4)]), timeout=20)
         during = {name: pace(users, name) for name in ("everyday", "triple")}
         for name, rate in during.items():
@@ -57,7 +57,7 @@ def test_more_locked_jobs_than_a_worker_may_prefetch_stop_nobody(users: Place) -
         others = submit_many(None, "triple", [{"held": n} for n in range(40)])
         app.execute("BEGIN")
         for job in [*held, *others]:
-            app.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (job,))
+            app.execute("SELECT 1 FROM pipeline.jobs WHERE id = %s FOR UPDATE", (job,))
         more = submit_many(None, "triple", [{"n": n} for n in range(20)])
         users.finished(*more, timeout=60)
         app.execute("ROLLBACK")
@@ -73,9 +73,11 @@ def test_a_batch_that_an_application_adds_to_does_not_hold_its_children(users: P
     children = submit_many(None, "everyday", [{"n": n} for n in range(6)], batch=batch)
     with psycopg.connect(users.database_url, autocommit=True) as app:
         app.execute("BEGIN")
-        app.execute("SELECT 1 FROM batches WHERE id = %s FOR UPDATE", (batch,))
+        app.execute("SELECT 1 FROM pipeline.batches WHERE id = %s FOR UPDATE", (batch,))
         users.finished(*children, timeout=30)
         app.execute("COMMIT")
     seal_batch(None, batch)
-    users.until(lambda: users.count("SELECT count(*) FROM batches WHERE completed_at IS NOT NULL"), 20, "the batch")
-    assert users.count("SELECT count(*) FROM jobs WHERE workflow = 'plain'") == 1
+    users.until(
+        lambda: users.count("SELECT count(*) FROM pipeline.batches WHERE completed_at IS NOT NULL"), 20, "the batch"
+    )
+    assert users.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'plain'") == 1

@@ -34,7 +34,7 @@ def test_after_a_long_outage_nobody_is_reclaimed_before_it_could_speak(users: Pl
     users.worker(threads=2)
     job = submit(None, "everyday", {"do": "sleep", "seconds": 12})
     users.running(job)
-    users.db.execute("UPDATE jobs SET heartbeat_at = now() - interval '1 hour' WHERE status = 'running'")
+    users.db.execute("UPDATE pipeline.jobs SET heartbeat_at = now() - interval '1 hour' WHERE status = 'running'")
     users.db.execute(EVERYBODY_ELSE)
     [row] = users.finished(job, timeout=60)
     assert (row["status"], row["fence"], row["crashes"]) == ("succeeded", 1, 0)

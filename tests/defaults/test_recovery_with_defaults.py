@@ -13,8 +13,8 @@ from pipeline import submit
 from tests.place import Place
 
 LOSE_LIVENESS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name = 'pipeline presence'"""
-HELD = "SELECT pipeline_alive(id) AS held FROM workers WHERE pid = %s"
+    WHERE datname = current_database() AND application_name = 'pipeline liveness'"""
+HELD = "SELECT pipeline.alive(id) AS held FROM pipeline.workers WHERE pid = %s"
 TIMES = 50
 
 

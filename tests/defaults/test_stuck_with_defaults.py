@@ -11,7 +11,7 @@ import pytest
 from pipeline import cancel, submit
 from tests.place import Place, lives
 
-STUCK = "SELECT sum(stuck) FROM workers"
+STUCK = "SELECT sum(stuck) FROM pipeline.workers"
 
 
 @pytest.mark.parametrize("where", ["sleep", "socket", "c"])
@@ -37,11 +37,13 @@ def test_the_process_is_as_wide_as_before(users: Place) -> None:
     users.worker(threads=4)
     blocked = submit(None, "brief", {"do": "blocked"})
     users.until(lambda: users.attempts(blocked), 20, "the settlement")
-    assert users.count("SELECT count(*) FROM processors WHERE state <> 'idle'") == 0
+    assert users.count("SELECT count(*) FROM pipeline.processors WHERE state <> 'idle'") == 0
     users.finished(blocked)
     together = [submit(None, "everyday", {"do": "sleep", "seconds": 3, "n": n}) for n in range(4)]
     users.until(
-        lambda: users.count("SELECT count(*) FROM jobs WHERE status = 'running'") == 4, 10, "four at the same time"
+        lambda: users.count("SELECT count(*) FROM pipeline.jobs WHERE status = 'running'") == 4,
+        10,
+        "four at the same time",
     )
     users.finished(*together)
 
@@ -83,7 +85,7 @@ def test_a_deploy_with_stuck_threads_costs_no_crash(users: Place) -> None:
     assert [users.job(job)["crashes"] for job in jobs] == [0, 0]
     users.worker(threads=4)
     assert {row["status"] for row in users.finished(*jobs)} == {"succeeded"}
-    assert users.count("SELECT count(*) FROM attempts WHERE outcome = 'crashed'") == 0
+    assert users.count("SELECT count(*) FROM pipeline.attempts WHERE outcome = 'crashed'") == 0
 
 
 def test_a_process_half_of_whose_threads_are_stuck_drains_and_exits(users: Place) -> None:

@@ -65,9 +65,13 @@ def running(place: Place, name: str, port: int) -> Iterator[tuple[subprocess.Pop
     """The service's command as written, in the environment that its container would have."""
     log = place.folder / f"{name}.log"
     process = subprocess.Popen(
-        SERVICES[name]["command"], cwd=place.folder, env=_environment(place, name, port), stdout=log.open("wb"),
-        stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+        SERVICES[name]["command"],
+        cwd=place.folder,
+        env=_environment(place, name, port),
+        stdout=log.open("wb"),
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     try:
         yield process, log
     finally:
@@ -83,8 +87,12 @@ def test_each_command_comes_up_as_written_and_goes_in_order(place: Place) -> Non
         assert process.wait(60) == 0, log.read_text()
     signs = {"api": "Uvicorn running", "relay": "is up", "scheduler": "Starting Periodiq", "worker": "ready for action"}
     assert sorted(signs) == PROCESSES
-    with running(place, "api", port) as api, running(place, "relay", port) as relay, \
-            running(place, "scheduler", port) as scheduler, running(place, "worker", port) as worker:  # fmt: skip
+    with (
+        running(place, "api", port) as api,
+        running(place, "relay", port) as relay,
+        running(place, "scheduler", port) as scheduler,
+        running(place, "worker", port) as worker,
+    ):
         up = {"api": api, "relay": relay, "scheduler": scheduler, "worker": worker}
         for name, (process, log) in up.items():
             place.until(partial(_says, log, signs[name]), 60, f"{name}: {log.read_text()}")

@@ -41,7 +41,7 @@ def test_every_relative_link_resolves(page: Path) -> None:
 @PAGES
 def test_every_command_in_a_block_is_one_of_ours(page: Path) -> None:
     """``pipeline …`` as the command itself would read it; nothing is run."""
-    from pipeline.front.cli import app
+    from pipeline.front.cli.main import app
 
     root = typer.main.get_command(app)
     for block in blocks(page):
@@ -69,7 +69,7 @@ def _parse(command: Any, words: list[str], parent: Any = None) -> None:
 
 def test_a_command_that_does_not_exist_would_be_noticed() -> None:
     """Otherwise the test above could not fail."""
-    from pipeline.front.cli import app
+    from pipeline.front.cli.main import app
 
     [words] = _commands("JOB=$(pipeline dead lst)  # a comment")
     with pytest.raises(TyperException, match="No such command"):

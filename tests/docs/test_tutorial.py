@@ -15,16 +15,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pipeline.sandbox import running_sandbox
+from sandbox import running_sandbox
 from tests.docs.blocks import Block, blocks
 from tests.place import ROOT, Place
 
 # What must be true before a block is typed, by its mark: as a rule, that all jobs so far have ended.
 READY = {
-    "": "SELECT count(*) = 0 FROM jobs WHERE completed_at IS NULL",
+    "": "SELECT count(*) = 0 FROM pipeline.jobs WHERE completed_at IS NULL",
     "up": "SELECT true",
-    "runs": "SELECT count(*) = 1 FROM jobs WHERE status = 'running' AND phase = 'read'",
-    "crashed": """SELECT count(*) = 1 FROM jobs j JOIN attempts a ON a.job_id = j.id AND a.outcome = 'crashed'
+    "runs": "SELECT count(*) = 1 FROM pipeline.jobs WHERE status = 'running' AND phase = 'read'",
+    "crashed": """SELECT count(*) = 1 FROM pipeline.jobs j JOIN pipeline.attempts a ON a.job_id = j.id AND a.outcome = 'crashed'
         WHERE j.status = 'running' AND j.fence > a.fence""",
 }
 # The one thing typed otherwise than it is written: the sandbox's port, which may be taken.
@@ -44,9 +44,14 @@ class Reader:
         self._environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         self._log = (place.folder / "up.log").open("wb")
         self._shell = subprocess.Popen(
-            ["bash", "-eo", "pipefail"], cwd=place.folder, env=self._environment, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            ["bash", "-eo", "pipefail"],
+            cwd=place.folder,
+            env=self._environment,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         self._up: subprocess.Popen[bytes] | None = None
 
     def follow(self, block: Block) -> str:
@@ -120,7 +125,7 @@ def test_every_block_of_the_tutorial_works_as_written(place: Place, reader: Read
     assert "crashed" in printed("status $SLOW")
     kept = sorted(int(row["url"].split("/")[4]) for row in place.rows("SELECT url FROM headlines"))
     assert kept == [7, 8, 9, 10, 11], "each page once"
-    states = place.rows("SELECT status, count(*) AS n FROM jobs GROUP BY 1 ORDER BY 1")
+    states = place.rows("SELECT status, count(*) AS n FROM pipeline.jobs GROUP BY 1 ORDER BY 1")
     assert [(row["status"], row["n"]) for row in states] == [("cancelled", 1), ("succeeded", 5)]
     assert f"http://127.0.0.1:{reader.port}/" in reader.log()
     assert httpx.get(f"http://127.0.0.1:{reader.port}/").status_code == 200

@@ -6,11 +6,11 @@ import json
 import threading
 from uuid import UUID
 
-from db.migrate import migrate
-from pipeline import retry, submit_many
-from pipeline.flow import database
-from pipeline.flow.register import register
-from pipeline.flow.workflow import workflows
+from pipeline import replay, submit_many
+from pipeline.declare.registry import workflows
+from pipeline.store import database
+from pipeline.store.migrate import migrate
+from pipeline.store.register import register
 from tests.place import ROOT, Place
 
 FIRST_SCHEMA = ROOT / "db/migrations/versions/0001_engine.sql"
@@ -18,8 +18,8 @@ SENT_AT = "2024-01-01T00:00:00+00:00"
 WAITS, SENT, BACKS_OFF, RUNS, FAILED = (UUID(int=0x018CC251F4007000_8000000000000000 + n) for n in range(1, 6))
 # As the first version left them: columns that came later are not named.
 OLD_ROWS = """
-    INSERT INTO workers (id, host, pid, threads, queues) VALUES ('gone-1', 'gone', 1, 8, '{}');
-    INSERT INTO jobs (id, workflow, trace_id, span_id, body, phase, status, max_attempts, attempts, fence, send, created_at,
+    INSERT INTO pipeline.workers (id, host, pid, threads, queues) VALUES ('gone-1', 'gone', 1, 8, '{}');
+    INSERT INTO pipeline.jobs (id, workflow, trace_id, span_id, body, phase, status, max_attempts, attempts, fence, send, created_at,
                       ready_at, next_retry_at, locked_by, locked_at, heartbeat_at, completed_at, error_message)
     SELECT id, 'triple', repeat('a', 32), repeat('b', 16), '{}', 'first', status, 3, attempts, fence, send, old, old,
            CASE status WHEN 'retryable' THEN old END, CASE status WHEN 'running' THEN 'gone-1' END,
@@ -28,9 +28,9 @@ OLD_ROWS = """
     FROM (VALUES (%(waits)s::uuid, 'pending', 0, 0, 1), (%(sent)s, 'pending', 0, 0, 1), (%(backs_off)s, 'retryable', 1, 1, 2),
                  (%(runs)s, 'running', 0, 1, 1), (%(failed)s, 'failed', 3, 3, 3)) AS v(id, status, attempts, fence, send),
          (SELECT %(moment)s::timestamptz AS old) m;
-    INSERT INTO outbox (job_id, phase_id, priority, due_at, sent_at)
+    INSERT INTO pipeline.outbox (job_id, phase_id, priority, due_at, sent_at)
     SELECT j.id, ph.id, 0, j.next_retry_at, CASE WHEN j.id = %(sent)s THEN j.created_at END
-    FROM jobs j JOIN phases ph USING (workflow, phase) WHERE j.status IN ('pending', 'retryable');
+    FROM pipeline.jobs j JOIN pipeline.phases ph USING (workflow, phase) WHERE j.status IN ('pending', 'retryable');
 """
 
 
@@ -79,7 +79,7 @@ def test_messages_and_rows_of_the_first_version_go_on_under_this_one(place: Plac
     make_old(place)
     assert migrate(database.engine())
     place.worker(threads=2)
-    assert retry(None, FAILED)
+    assert replay(None, FAILED)
     jobs = (WAITS, SENT, BACKS_OFF, RUNS, FAILED)
     rows = place.finished(*jobs)
     assert [row["status"] for row in rows] == ["succeeded"] * 5, [row["error_message"] for row in rows]
@@ -119,6 +119,6 @@ def test_migrations_run_while_workers_run(place: Place) -> None:
         == place.count("SELECT count(DISTINCT (job_id, phase)) FROM ledger")
         == 600
     )
-    outcomes = place.rows("SELECT DISTINCT outcome, error FROM attempts")
+    outcomes = place.rows("SELECT DISTINCT outcome, error FROM pipeline.attempts")
     assert [row["outcome"] for row in outcomes] == ["succeeded"], outcomes
     assert not migrate(database.engine()), "a second run changes nothing"

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from pipeline import submit, submit_many
-from pipeline.flow.workflow import find_phase
-from pipeline.rules.errors import BadInput
+from pipeline.declare.errors import BadInput
+from pipeline.declare.registry import find_phase
 from tests.place import ROOT, Place
 
 
@@ -23,7 +23,7 @@ def pipeline(place: Place | None, *words: str, **environment: str) -> subprocess
     """The real command, in a process of its own."""
     env = {**os.environ, **(place.environment() if place else {}), **environment}
     return subprocess.run(
-        [sys.executable, "-m", "pipeline.front.cli", *words],
+        [sys.executable, "-m", "pipeline.front.cli.main", *words],
         cwd=ROOT,
         env=env,
         text=True,
@@ -46,16 +46,16 @@ def test_a_wrong_job_is_refused_with_a_reason(place: Place, workflow: str, body:
     with pytest.raises(BadInput) as refused:
         submit(None, workflow, body)
     assert says in str(refused.value)
-    assert place.count("SELECT count(*) FROM jobs") == 0
+    assert place.count("SELECT count(*) FROM pipeline.jobs") == 0
 
 
 def test_sql_refuses_what_python_refuses(place: Place) -> None:
-    """pipeline_submit from any language: the same limits, with a hint."""
+    """pipeline.submit from any language: the same limits, with a hint."""
     with pytest.raises(psycopg.Error) as refused:
-        place.db.execute("SELECT pipeline_submit('single', to_jsonb(repeat('x', 10)))")
+        place.db.execute("SELECT pipeline.submit('single', to_jsonb(repeat('x', 10)))")
     assert refused.value.sqlstate == "PL004" and "send an object" in (refused.value.diag.message_hint or "")
     with pytest.raises(psycopg.Error) as refused:
-        place.db.execute("SELECT pipeline_submit('single', jsonb_build_object('t', repeat('x', 70000)))")
+        place.db.execute("SELECT pipeline.submit('single', jsonb_build_object('t', repeat('x', 70000)))")
     assert refused.value.sqlstate == "PL005" and "reference" in (refused.value.diag.message_hint or "")
 
 
@@ -71,10 +71,10 @@ def test_a_body_is_nested_less_than_a_hundred_levels_deep(place: Place) -> None:
         submit(None, "triple", nested(101))
     for body in (json.dumps(nested(300)), '{"a":' + "[" * 3000 + "]" * 3000 + "}"):
         with pytest.raises(psycopg.Error) as refused:
-            place.db.execute("SELECT pipeline_submit('triple', %s::jsonb)", (body,))
+            place.db.execute("SELECT pipeline.submit('triple', %s::jsonb)", (body,))
         assert refused.value.sqlstate == "PL006" and "reference" in (refused.value.diag.message_hint or "")
         with pytest.raises(psycopg.Error) as refused:
-            place.db.execute("SELECT pipeline_open_batch('triple', %s::jsonb)", (body,))
+            place.db.execute("SELECT pipeline.open_batch('triple', %s::jsonb)", (body,))
         assert refused.value.sqlstate == "PL006"
     [row] = place.finished(deep)
     assert row["status"] == "succeeded"
@@ -87,12 +87,12 @@ NUMBERS = ["1e20", "1.989e30", "-1e300", "123456789012345678901234567890", "1e40
 def test_a_number_of_any_size_goes_its_way_and_holds_nobody_up(place: Place, workflow: str) -> None:
     """JSON knows no limit and PostgreSQL keeps all digits; what a worker cannot count with must not stop the relay."""
     worker = place.worker()
-    statement = "SELECT pipeline_submit(%s, %s::jsonb) AS id"
+    statement = "SELECT pipeline.submit(%s, %s::jsonb) AS id"
     jobs = [place.rows(statement, workflow, f'{{"n": {number}}}')[0]["id"] for number in NUMBERS]
     jobs += [submit(None, workflow, {"n": 1e20}), submit(None, workflow, {"n": 7})]
-    succeeded = "SELECT count(*) FROM jobs WHERE status = 'succeeded'"
+    succeeded = "SELECT count(*) FROM pipeline.jobs WHERE status = 'succeeded'"
     place.until(lambda: place.count(succeeded) == len(jobs), 60, "all to succeed")
-    assert place.count("SELECT count(*) FROM attempts WHERE outcome <> 'succeeded'") == 0
+    assert place.count("SELECT count(*) FROM pipeline.attempts WHERE outcome <> 'succeeded'") == 0
     assert worker.poll() is None
 
 
@@ -100,7 +100,7 @@ def test_one_bad_body_refuses_the_whole_call(place: Place) -> None:
     """submit_many is all or nothing."""
     with pytest.raises(BadInput, match="body 2"):
         submit_many(None, "single", [{}, {"t": "x" * 70_000}, {}])
-    assert place.count("SELECT count(*) FROM jobs") == 0
+    assert place.count("SELECT count(*) FROM pipeline.jobs") == 0
 
 
 def test_send_says_why_not(place: Place) -> None:
@@ -147,8 +147,15 @@ def test_no_settings_at_all_points_to_the_private_servers(tmp_path: Path) -> Non
     clean = {
         k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "RABBITMQ_URL", "RABBITMQ_MANAGEMENT_URL")
     }
-    answer = subprocess.run([sys.executable, "-m", "pipeline.front.cli", "submit", "single"], cwd=tmp_path, text=True,
-                            env={**clean, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=60, check=False)  # fmt: skip
+    answer = subprocess.run(
+        [sys.executable, "-m", "pipeline.front.cli.main", "submit", "single"],
+        cwd=tmp_path,
+        text=True,
+        env={**clean, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
     assert answer.returncode == 1
     assert 'DATABASE_URL is not set: run "pipeline services start"' in answer.stderr
 
@@ -178,14 +185,14 @@ def test_the_command_line_follows_a_job_from_submit_to_dead_and_back(
     monkeypatch.delenv("COLUMNS", raising=False)
     place.worker(threads=2)
     job = json.loads(pipeline(place, "submit", "single", '{"do": "permanent"}', "--json").stdout)["id"]
-    place.until(lambda: place.count("SELECT count(*) FROM jobs WHERE status = 'failed'"), 20, "the failure")
+    place.until(lambda: place.count("SELECT count(*) FROM pipeline.jobs WHERE status = 'failed'"), 20, "the failure")
     shown = json.loads(pipeline(place, "status", job, "--json").stdout)
     assert shown["job"]["status"] == "failed" and [p["part"] for p in shown["timeline"]][-1] == "running"
     listed = pipeline(place, "dead", "list").stdout
     assert "the document does not exist" in listed and job in listed
     assert pipeline(place, "retry", job).returncode == 0
     place.until(lambda: len(place.executions()) == 2, 20, "the second run")
-    place.until(lambda: place.count("SELECT count(*) FROM jobs WHERE status = 'failed'"), 20, "the failure")
+    place.until(lambda: place.count("SELECT count(*) FROM pipeline.jobs WHERE status = 'failed'"), 20, "the failure")
     assert pipeline(place, "dead", "discard", job, "--reason", "a known hole").returncode == 0
-    assert place.count("SELECT count(*) FROM jobs WHERE status = 'cancelled'") == 1
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE status = 'cancelled'") == 1
     assert "alive" in pipeline(place, "workers").stdout

@@ -13,18 +13,28 @@ import pytest
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.inbound import Inbound
 from pipeline.broker.link import Link
-from pipeline.flow import claiming
-from pipeline.flow.claim import Claim, Interrupted
-from pipeline.flow.saturation import Saturation
-from pipeline.rules.phase import PhaseSpec
+from pipeline.declare.phase import PhaseSpec
+from pipeline.journey import claim as claiming
+from pipeline.journey.attempt import Claim, Interrupted
+from pipeline.worker.saturation import Saturation
 
 
 def claim() -> Claim:
     return Claim(
-        spec=PhaseSpec("triple", "second"), job_id=uuid4(), fence=1, attempts=0, max_attempts=3, crashes=0,
-        isolated=False, priority=0, body={}, results={}, trace_id="0" * 32, span_id="0" * 16,
+        spec=PhaseSpec("triple", "second"),
+        job_id=uuid4(),
+        fence=1,
+        attempts=0,
+        max_attempts=3,
+        crashes=0,
+        isolated=False,
+        priority=0,
+        body={},
+        results={},
+        trace_id="0" * 32,
+        span_id="0" * 16,
         delivery=cast("Delivery", SimpleNamespace(abandoned=False)),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("reason", ["cancelled", "lost", "time_limit", "shutdown"])

@@ -12,10 +12,10 @@ from uuid import uuid4
 import pytest
 
 from pipeline import submit
-from pipeline.flow import isolate
-from pipeline.flow.claim import Claim, Interrupted
-from pipeline.flow.process import WorkerProcess
-from pipeline.rules.phase import PhaseSpec
+from pipeline.declare.phase import PhaseSpec
+from pipeline.journey.attempt import Claim, Interrupted
+from pipeline.worker import isolate
+from pipeline.worker.process import WorkerProcess
 from tests.place import Place
 
 MODULE = """
@@ -49,9 +49,13 @@ def start(place: Place, *command: str, isolated: bool = True, slow: float = 0, l
     environment = {**os.environ, **place.environment(), "PIPELINE_WORKFLOWS": ""}
     log = place.folder / "own.log"
     process = subprocess.Popen(
-        [sys.executable, *command], cwd=place.folder, env=environment, stdout=log.open("wb"),
-        stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+        [sys.executable, *command],
+        cwd=place.folder,
+        env=environment,
+        stdout=log.open("wb"),
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     place._workers.append(process)
     place._logs.append(log)
     place.until(lambda: "ready for action" in log.read_text(), 30, "the worker")
@@ -99,10 +103,20 @@ def test_the_start_of_a_child_is_no_part_of_the_phases_time(place: Place) -> Non
 def test_an_interrupt_that_comes_while_the_child_starts_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """F15: before there is anything to stop, the claim only has a reason."""
     claim = Claim(
-        spec=PhaseSpec("own", "act", isolated=True), job_id=uuid4(), fence=1, attempts=0, max_attempts=3, crashes=0,
-        isolated=True, priority=0, body={}, results={}, trace_id="0" * 32, span_id="0" * 16,
+        spec=PhaseSpec("own", "act", isolated=True),
+        job_id=uuid4(),
+        fence=1,
+        attempts=0,
+        max_attempts=3,
+        crashes=0,
+        isolated=True,
+        priority=0,
+        body={},
+        results={},
+        trace_id="0" * 32,
+        span_id="0" * 16,
         delivery=cast("Any", None),
-    )  # fmt: skip
+    )
     children: list[subprocess.Popen[bytes]] = []
 
     def start_slowly(worker: WorkerProcess, claim: Claim) -> subprocess.Popen[bytes]:

@@ -24,7 +24,7 @@ GRANTS = """
 
 @pytest.fixture
 def humble(place: Place) -> Iterator[str]:
-    """The address of the test's database for a role that has these grants and nothing else."""
+    """The address of the test's database for a role that has these send_credits and nothing else."""
     role, password = f"humble_{secrets.token_hex(4)}", secrets.token_hex(16)
     place.db.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{password}'")
     place.db.execute(GRANTS.format(database=place.name, role=role))
@@ -49,5 +49,7 @@ def test_workers_do_everything_under_a_role_that_may_only_use_rows_and_functions
     os.kill(victim, signal.SIGKILL)
     [row] = place.finished(orphan)
     assert (row["status"], row["crashes"]) == ("succeeded", 1)
-    place.until(lambda: place.count("SELECT count(*) FROM workers WHERE stopped_at IS NOT NULL"), 20, "the reclaim")
+    place.until(
+        lambda: place.count("SELECT count(*) FROM pipeline.workers WHERE stopped_at IS NOT NULL"), 20, "the reclaim"
+    )
     assert "permission denied" not in place.logs()

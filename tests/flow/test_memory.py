@@ -7,7 +7,7 @@ import sys
 
 THREADS = """
 import ctypes, threading
-from pipeline.flow import memory
+from pipeline.worker import memory
 
 {call}
 libc = ctypes.CDLL(None)

@@ -11,8 +11,10 @@ JOBS = 20
 def test_earlier_phases_go_before_later_ones(place: Place) -> None:
     """A thread that can choose takes the first phase's message, so that old jobs do not keep new ones from starting."""
     late = submit_many(None, "triple", [{}] * JOBS)
-    place.db.execute("UPDATE jobs SET phase = 'third'")
-    place.db.execute("UPDATE outbox SET phase_id = (SELECT id FROM phases WHERE queue = 'triple.third')")
+    place.db.execute("UPDATE pipeline.jobs SET phase = 'third'")
+    place.db.execute(
+        "UPDATE pipeline.outbox SET phase_id = (SELECT id FROM pipeline.phases WHERE queue = 'triple.third')"
+    )
     early = submit_many(None, "triple", [{}] * JOBS)
     sender = place.worker(queues=("nothing",))
     place.until(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from pipeline.flow import database
-from pipeline.sandbox import running_sandbox
+from pipeline.store import database
+from sandbox import running_sandbox
 from tests.place import ROOT, Place
 
 
@@ -24,7 +24,7 @@ def test_the_workflow_in_the_readme_works_as_written(place: Place, tmp_path: Pat
         place.worker(threads=2, PIPELINE_WORKFLOWS="words", PYTHONPATH=f"{ROOT}:{tmp_path}")
         with database.engine().begin() as connection:
             job = connection.execute(
-                text("SELECT pipeline_submit('words', jsonb_build_object('url', CAST(:url AS text)))"),
+                text("SELECT pipeline.submit('words', jsonb_build_object('url', CAST(:url AS text)))"),
                 {"url": f"{sandbox.url}/sites/1/"},
             ).scalar_one()
         [row] = place.finished(job)

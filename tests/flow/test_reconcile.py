@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from db.engine import connect
 from pipeline import settings, submit_many
-from pipeline.flow.reconcile import Reconciler
-from pipeline.flow.verify import verify
+from pipeline.maintenance.reconcile import Reconciler
+from pipeline.maintenance.verify import verify
+from pipeline.store.engine import connect
 from tests.place import Place
 
 QUEUE = "single.act"
@@ -54,7 +54,7 @@ def ready(place: Place) -> int:
 
 
 def confirmed(place: Place) -> int:
-    return place.count("SELECT count(*) FROM pipeline_unclaimed(now())")
+    return place.count("SELECT count(*) FROM pipeline.unclaimed(now())")
 
 
 def test_a_purged_queue_is_made_good(alone: Place) -> None:
@@ -92,7 +92,7 @@ def test_healthy_queues_are_left_alone(alone: Place) -> None:
     jobs = submit_many(None, "triple", [{"seconds": 0.005}] * 1500)
     alone.finished(*slow, *jobs, timeout=120)
     assert alone.counter("resent") == 0
-    assert alone.count("SELECT max(send) FROM jobs WHERE workflow = 'single'") == 2
+    assert alone.count("SELECT max(send) FROM pipeline.jobs WHERE workflow = 'single'") == 2
 
 
 def test_verify_calls_no_healthy_queue_short_and_finds_a_purged_one(alone: Place) -> None:

@@ -9,22 +9,22 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 
-from pipeline.flow import refusals
-from pipeline.flow.leader import DEPOSE, LeaderLock, waiting_to_lead
-from pipeline.flow.refusals import FIRST, LONGEST, Refusals
-from pipeline.flow.relay import Relay
-from pipeline.services import Servers
+from pipeline.dev.services import Servers
+from pipeline.journey import refusals
+from pipeline.journey.refusals import FIRST, LONGEST, Refusals
+from pipeline.journey.relay import Relay
+from pipeline.store.leader import DEPOSE, LeaderLock, waiting_to_lead
 from tests.databases import Databases
 from tests.place import Place
 
-STALE = """INSERT INTO workers (id, host, pid, threads, queues, heartbeat_at)
+STALE = """INSERT INTO pipeline.workers (id, host, pid, threads, queues, heartbeat_at)
     VALUES ('stale', 'h', 1, 1, '{}', now() - interval '2 minutes') RETURNING no"""
 
 
 def leader(url: str, no: int) -> psycopg.Connection[tuple[object, ...]]:
     connection = psycopg.connect(url, autocommit=True, application_name=f"pipeline relay {no}")
     connection.execute("BEGIN")
-    connection.execute("LOCK TABLE relay_seat IN SHARE UPDATE EXCLUSIVE MODE")
+    connection.execute("LOCK TABLE pipeline.relay_leader IN SHARE UPDATE EXCLUSIVE MODE")
     return connection
 
 
@@ -41,7 +41,7 @@ def test_only_this_databases_leader_is_deposed(place: Place, servers: Servers, d
     [row] = place.rows(STALE)
     other = databases.new("other")
     with leader(place.database_url, row["no"]) as ours, leader(servers.postgres.url(other), row["no"]) as theirs:
-        place.db.execute(DEPOSE, ("pipeline relay ", "relay_seat"))
+        place.db.execute(DEPOSE, ("pipeline relay ", "relay_leader"))
         assert (alive(ours), alive(theirs)) == (False, True)
     databases.give_back(other)
 
@@ -77,8 +77,8 @@ def test_whoever_waits_to_lead_holds_nobody_up(place: Place) -> None:
     taken: list[bool] = []
     url = place.database_url
     with (
-        waiting_to_lead(url, "relay", "relay_seat", 1) as leader,
-        waiting_to_lead(url, "relay", "relay_seat", 2) as next_one,
+        waiting_to_lead(url, "relay", "relay_leader", 1) as leader,
+        waiting_to_lead(url, "relay", "relay_leader", 2) as next_one,
     ):
         assert leader.take()
         waiting = threading.Thread(target=lambda: taken.append(next_one.take()))
@@ -103,7 +103,7 @@ def test_a_process_that_waits_to_lead_stops_at_once(place: Place) -> None:
     """A deploy does not wait for the lock's own patience."""
     outbound = SimpleNamespace(ready=threading.Event(), reconnects=0)
     outbound.ready.set()
-    with waiting_to_lead(place.database_url, "relay", "relay_seat", 1) as leader:
+    with waiting_to_lead(place.database_url, "relay", "relay_leader", 1) as leader:
         assert leader.take()
         relay = Relay(place.database_url, 2, outbound, backstop=30)  # type: ignore[arg-type]
         relay.start()

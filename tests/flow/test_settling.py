@@ -16,10 +16,10 @@ from psycopg.rows import dict_row
 from sqlalchemy import Connection, text
 
 from pipeline import submit
-from pipeline.flow import database
-from pipeline.flow.claim import Claim
-from pipeline.flow.write import complete_with_write
-from pipeline.rules.phase import PhaseSpec
+from pipeline.declare.phase import PhaseSpec
+from pipeline.journey.attempt import Claim
+from pipeline.journey.write import complete_with_write
+from pipeline.store import database
 from tests.db import steps
 from tests.place import Place
 
@@ -32,8 +32,8 @@ SLOW_COMMIT = """
     FOR EACH ROW EXECUTE FUNCTION slowly()"""
 FAILS_ONCE = """
     CREATE SEQUENCE once;
-    ALTER FUNCTION pipeline_fail(uuid, bigint, text) RENAME TO really_fail;
-    CREATE FUNCTION pipeline_fail(p_id uuid, p_fence bigint, p_error text) RETURNS text LANGUAGE plpgsql AS $$
+    ALTER FUNCTION pipeline.fail(uuid, bigint, text) RENAME TO really_fail;
+    CREATE FUNCTION pipeline.fail(p_id uuid, p_fence bigint, p_error text) RETURNS text LANGUAGE plpgsql AS $$
     BEGIN
         IF nextval('once') = 1 THEN RAISE EXCEPTION 'nobody thought of this'; END IF;
         RETURN really_fail(p_id, p_fence, p_error);
@@ -42,10 +42,20 @@ FAILS_ONCE = """
 
 def claim_of(job: UUID, fence: int) -> Claim:
     return Claim(
-        spec=PhaseSpec("single", "act"), job_id=job, fence=fence, attempts=0, max_attempts=3, crashes=0,
-        isolated=False, priority=0, body={}, results={}, trace_id="0" * 32, span_id="0" * 16,
+        spec=PhaseSpec("single", "act"),
+        job_id=job,
+        fence=fence,
+        attempts=0,
+        max_attempts=3,
+        crashes=0,
+        isolated=False,
+        priority=0,
+        body={},
+        results={},
+        trace_id="0" * 32,
+        span_id="0" * 16,
         delivery=cast("Delivery", SimpleNamespace(abandoned=False)),
-    )  # fmt: skip
+    )
 
 
 def test_a_write_whose_answer_was_lost_while_it_committed_is_kept_once(place: Place) -> None:
@@ -86,7 +96,7 @@ def test_an_isolated_phase_whose_job_is_held_is_not_killed_for_it(place: Place) 
     job = submit(None, "hasty", {"do": "ledger"})
     place.running(job)
     with psycopg.connect(place.database_url) as app:
-        app.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (job,))
+        app.execute("SELECT 1 FROM pipeline.jobs WHERE id = %s FOR UPDATE", (job,))
         began = monotonic()
         place.until(lambda: monotonic() - began > 6 or place.job(job)["completed_at"], 10, "its limit to be over")
         assert place.job(job)["status"] == "running"
@@ -100,11 +110,11 @@ def test_a_stop_with_a_settlement_that_waits_costs_no_crash(place: Place) -> Non
     job = submit(None, "single", {"do": "sleep", "seconds": 1})
     place.running(job)
     with psycopg.connect(place.database_url) as app:
-        app.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (job,))
+        app.execute("SELECT 1 FROM pipeline.jobs WHERE id = %s FOR UPDATE", (job,))
         place.until(lambda: "settled later" in place.logs(), 20, "the settlement to find the row locked")
         worker.send_signal(signal.SIGTERM)
         worker.wait(30)
     place.worker(threads=2)
     [row] = place.finished(job)
     assert (row["status"], row["crashes"]) == ("succeeded", 0)
-    assert [one["outcome"] for one in place.attempts(job)] == ["handed_back", "succeeded"]
+    assert [one["outcome"] for one in place.attempts(job)] == ["released", "succeeded"]

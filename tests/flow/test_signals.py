@@ -20,7 +20,7 @@ CONTAINER_PATIENCE = 10.0
     ids=lambda numbers: "+".join(number.name for number in numbers),
 )
 def test_a_hang_up_of_the_group_costs_no_crash(place: Place, numbers: tuple[signal.Signals, ...]) -> None:
-    """Each process of the group gets it, and the master forwards another: the job is handed back and runs again."""
+    """Each process of the group gets it, and the master forwards another: the job is released and runs again."""
     worker = place.worker(threads=1, PIPELINE_SHUTDOWN_GRACE_SECONDS="0.2")
     job = submit(None, "single", {"do": "sleep", "seconds": 60})
     place.running(job)
@@ -31,7 +31,7 @@ def test_a_hang_up_of_the_group_costs_no_crash(place: Place, numbers: tuple[sign
     place.worker(threads=1)
     [row] = place.finished(job)
     assert (row["status"], row["attempts"], row["crashes"]) == ("succeeded", 0, 0)
-    assert [attempt["outcome"] for attempt in place.attempts(job)] == ["handed_back", "succeeded"]
+    assert [attempt["outcome"] for attempt in place.attempts(job)] == ["released", "succeeded"]
 
 
 def test_a_whole_stop_fits_into_a_containers_patience(place: Place) -> None:
@@ -45,4 +45,4 @@ def test_a_whole_stop_fits_into_a_containers_patience(place: Place) -> None:
     took = time.monotonic() - began
     print(f"stopped after {took:.1f} s")
     assert took < CONTAINER_PATIENCE
-    assert [attempt["outcome"] for attempt in place.attempts(job)] == ["handed_back"]
+    assert [attempt["outcome"] for attempt in place.attempts(job)] == ["released"]

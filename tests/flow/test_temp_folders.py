@@ -11,8 +11,8 @@ from pathlib import Path
 import psycopg
 
 from pipeline import submit
-from pipeline.flow.temp_folders import TempFolders, database_id
-from pipeline.services import Servers
+from pipeline.dev.services import Servers
+from pipeline.maintenance.temp_folders import TempFolders, database_id
 from tests.databases import Databases
 from tests.place import Place
 

@@ -15,17 +15,26 @@ import pytest
 from sqlalchemy.orm import Session
 
 from pipeline import cancel, open_batch, retry, seal_batch, submit, submit_many
-from pipeline.flow import database
+from pipeline.store import database
 from tests.place import Place
 
 
 def envelope(job: UUID, queue: str = "single.act", **header: object) -> dict:
     """What the relay would have sent."""
     return {
-        "header": {"job_id": str(job), "type": queue, "version": "1.0", "created_at": "2026-01-01T00:00:00+00:00",
-                   "attempt": 1, "max_attempts": 3, "send": 1, **header},
-        "body": {}, "tracing": {"trace_id": "1" * 32, "span_id": "1" * 16},
-    }  # fmt: skip
+        "header": {
+            "job_id": str(job),
+            "type": queue,
+            "version": "1.0",
+            "created_at": "2026-01-01T00:00:00+00:00",
+            "attempt": 1,
+            "max_attempts": 3,
+            "send": 1,
+            **header,
+        },
+        "body": {},
+        "tracing": {"trace_id": "1" * 32, "span_id": "1" * 16},
+    }
 
 
 def test_rule_1_one_token_runs_once_however_often_it_is_sent(place: Place) -> None:
@@ -60,7 +69,7 @@ def test_rule_1_a_bare_message_is_adopted_if_its_job_waits_unsent(place: Place) 
     declare(channel, ["single.act"], "classic")
     # The test leads the relay and sends nothing: only an adopted message can start the job.
     with psycopg.connect(place.database_url) as leader:
-        leader.execute("LOCK TABLE relay_seat IN SHARE UPDATE EXCLUSIVE MODE")
+        leader.execute("LOCK TABLE pipeline.relay_leader IN SHARE UPDATE EXCLUSIVE MODE")
         place.publish("single.act", str(job), times=2)
         place.worker(threads=2)
         [row] = place.finished(job)
@@ -75,13 +84,13 @@ def test_rule_2_unstarted_messages_are_never_marked_running(place: Place) -> Non
     place.worker(threads=1)
     jobs = submit_many(None, "single", [{"do": "sleep", "seconds": 1.5} for _ in range(4)])
     place.running(jobs[0])
-    assert place.count("SELECT count(*) FROM jobs WHERE status = 'running'") == 1
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE status = 'running'") == 1
     for other in jobs:
         cancel(None, other)
 
 
 def test_rule_3_a_deploy_costs_no_budget(place: Place) -> None:
-    """SIGTERM to the whole group, as service managers do: the job is handed back, counted nowhere, and goes on elsewhere."""
+    """SIGTERM to the whole group, as service managers do: the job is released, counted nowhere, and goes on elsewhere."""
     worker = place.worker(threads=1, PIPELINE_SHUTDOWN_GRACE_SECONDS="0.2")
     job = submit(None, "single", {"do": "sleep", "seconds": 60})
     place.running(job)
@@ -91,12 +100,12 @@ def test_rule_3_a_deploy_costs_no_budget(place: Place) -> None:
     place.worker(threads=1)
     [row] = place.finished(job)
     assert (row["status"], row["attempts"], row["crashes"]) == ("succeeded", 0, 0)
-    assert [a["outcome"] for a in place.attempts(job)] == ["handed_back", "succeeded"]
+    assert [a["outcome"] for a in place.attempts(job)] == ["released", "succeeded"]
 
 
 def test_rule_4_a_phase_that_kills_its_process_is_a_poison_pill_after_three_crashes(place: Place) -> None:
     """The last two in a child of its own, the signal recorded; neighbours spend at most one crash; the letter is dead."""
-    from pipeline.front.supervise import Program, Supervisor
+    from pipeline.dev.supervise import Program, Supervisor
 
     command = ["dramatiq", "pipeline.actors", "--processes", "1", "--threads", "3"]
     import sys
@@ -109,7 +118,9 @@ def test_rule_4_a_phase_that_kills_its_process_is_a_poison_pill_after_three_cras
         place.until(place.pids, 20, "the worker")
         beside = submit_many(None, "single", [{"do": "sleep", "seconds": 3} for _ in range(2)])
         place.until(
-            lambda: place.count("SELECT count(*) FROM jobs WHERE status = 'running'") == 2, 20, "the neighbours"
+            lambda: place.count("SELECT count(*) FROM pipeline.jobs WHERE status = 'running'") == 2,
+            20,
+            "the neighbours",
         )
         bad = submit(None, "single", {"do": "kill"})
         after = submit_many(None, "single", [{"do": "ledger"} for _ in range(3)])
@@ -117,7 +128,7 @@ def test_rule_4_a_phase_that_kills_its_process_is_a_poison_pill_after_three_cras
         assert (row["status"], row["crashes"], row["attempts"]) == ("failed", 3, 0)
         assert "SIGKILL" in row["error_message"]
         pids = [pid for job, _, _, pid in place.executions() if job == str(bad)]
-        workers = {r["pid"] for r in place.rows("SELECT pid FROM workers")}
+        workers = {r["pid"] for r in place.rows("SELECT pid FROM pipeline.workers")}
         assert [pid in workers for pid in pids] == [True, False, False]
         for job in place.finished(*beside, *after, timeout=60):
             assert job["status"] == "succeeded" and job["crashes"] <= 1 and job["attempts"] == 0
@@ -135,7 +146,7 @@ def test_rule_4_an_isolated_phase_dies_alone_with_its_cause_recorded(
 ) -> None:
     """A crash, a memory hog and an endless loop take down only their own child process."""
     place.worker(threads=2)
-    place.db.execute("UPDATE phases SET max_crashes = 1 WHERE workflow = 'caged'")
+    place.db.execute("UPDATE pipeline.phases SET max_crashes = 1 WHERE workflow = 'caged'")
     [pid] = place.pids()
     job = submit(None, workflow, {"do": do, "seconds": 60})
     [row] = place.finished(job, timeout=40)
@@ -161,8 +172,8 @@ def test_rule_5_a_full_pool_waits_in_postgresql(place: Place) -> None:
     place.worker(threads=4, processes=2)
     jobs = submit_many(None, "pooled", [{"seconds": 0.3} for _ in range(12)])
     most = 0
-    while place.count("SELECT count(*) FROM jobs WHERE completed_at IS NULL"):
-        busy = place.count("SELECT count(*) FROM processors WHERE phase = 'narrow' AND state = 'busy'")
+    while place.count("SELECT count(*) FROM pipeline.jobs WHERE completed_at IS NULL"):
+        busy = place.count("SELECT count(*) FROM pipeline.processors WHERE phase = 'narrow' AND state = 'busy'")
         most = max(most, busy)
         assert busy <= 3
     assert most == 3
@@ -172,12 +183,12 @@ def test_rule_5_a_full_pool_waits_in_postgresql(place: Place) -> None:
 
 def test_rule_5_a_full_queue_waits_in_postgresql_and_a_shut_gate_is_reported(place: Place) -> None:
     """Five messages in the broker at most; the rest wait as rows and follow as there is room."""
-    from pipeline.flow.workflow import find_phase
+    from pipeline.declare.registry import find_phase
 
     place.worker(threads=1, queues=("plain.alpha",))
     jobs = submit_many(None, "small", [{} for _ in range(12)])
     place.until(lambda: place.depth("small.queue") == 5, 10, "a full queue")
-    assert place.count("SELECT count(*) FROM outbox WHERE sent_at IS NULL") == 7
+    assert place.count("SELECT count(*) FROM pipeline.outbox WHERE sent_at IS NULL") == 7
     assert find_phase("small.queue").send(jobs[-1]).reason == "queue_full"
     place.worker(threads=2)
     assert {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
@@ -188,7 +199,7 @@ def test_rule_5_the_throttle_reserves_a_place_in_time(place: Place) -> None:
     place.worker(threads=4)
     jobs = submit_many(None, "paced", [{} for _ in range(6)])
     place.finished(*jobs)
-    sent = [row["sent_at"].timestamp() for row in place.rows("SELECT sent_at FROM attempts ORDER BY sent_at")]
+    sent = [row["sent_at"].timestamp() for row in place.rows("SELECT sent_at FROM pipeline.attempts ORDER BY sent_at")]
     assert [round(2 * (moment - sent[0])) / 2 for moment in sent] == [0, 0, 0.5, 0.5, 1, 1]
 
 
@@ -211,7 +222,7 @@ def test_rule_7_a_message_is_acknowledged_only_after_its_transition(place: Place
     job = submit(None, "single", {"do": "sleep", "seconds": 0.5})
     place.running(job)
     with psycopg.connect(place.database_url) as blocker:
-        blocker.execute("SELECT 1 FROM jobs WHERE id = %s FOR UPDATE", (job,))
+        blocker.execute("SELECT 1 FROM pipeline.jobs WHERE id = %s FOR UPDATE", (job,))
         place.until(lambda: "settled later" in place.logs(), 20, "the completion to find the row locked")
         assert place.depth("single.act") == 1
     place.finished(job)
@@ -226,10 +237,10 @@ def test_rule_8_a_job_commits_with_the_callers_rows_or_not_at_all(place: Place) 
     with Session(database.engine()) as session:
         submit(session, "single", {"do": "nothing"})
         session.rollback()
-    assert [row["id"] for row in place.rows("SELECT id FROM jobs")] == [kept]
-    place.db.execute("SELECT pipeline_submit('single', '{\"do\": \"nothing\"}')")
+    assert [row["id"] for row in place.rows("SELECT id FROM pipeline.jobs")] == [kept]
+    place.db.execute("SELECT pipeline.submit('single', '{\"do\": \"nothing\"}')")
     place.worker(threads=1)
-    jobs = [row["id"] for row in place.rows("SELECT id FROM jobs")]
+    jobs = [row["id"] for row in place.rows("SELECT id FROM pipeline.jobs")]
     assert len(jobs) == 2 and {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
 
 
@@ -238,7 +249,7 @@ def test_rule_8_two_relays_do_no_harm(place: Place) -> None:
     place.worker(threads=2, queues=("plain.alpha",))
     jobs = submit_many(None, "triple", [{} for _ in range(200)])
     with psycopg.connect(place.database_url, autocommit=True) as second:
-        taken = [row[0] for row in second.execute("SELECT job_id FROM pipeline_admit(NULL, 50)").fetchall()]
+        taken = [row[0] for row in second.execute("SELECT job_id FROM pipeline.admit(NULL, 50)").fetchall()]
     place.until(lambda: place.depth("triple.first") == 200 - len(taken), 15, "the leader's share")
     sent = {json.loads(m["body"])["args"][0]["header"]["job_id"] for m in place.messages("triple.first")}
     assert len(sent) == 200 - len(taken)
@@ -285,14 +296,14 @@ def test_rule_11_the_last_final_child_sends_the_callback_once(place: Place) -> N
         )
         seal_batch(connection, batch)
     place.finished(*jobs[:2])
-    assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'plain'") == 0
-    place.until(lambda: place.job(jobs[2])["wait_reason"] == "rate_limit", 10, "the child to be parked")
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'plain'") == 0
+    place.until(lambda: place.job(jobs[2])["wait_reason"] == "rate_limit", 10, "the child to be snoozed")
     cancel(None, jobs[2])
-    [callback] = place.rows("SELECT * FROM jobs WHERE workflow = 'plain'")
+    [callback] = place.rows("SELECT * FROM pipeline.jobs WHERE workflow = 'plain'")
     assert callback["body"]["batch"] == {"id": str(batch), "total": 3, "failed": 2}
     retry(None, jobs[1])
     place.finished(jobs[1], callback["id"])
-    assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'plain'") == 1
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'plain'") == 1
 
 
 def test_rule_12_permanent_errors_are_not_retried_and_leave_no_dead_letter(place: Place) -> None:
@@ -361,7 +372,7 @@ def test_rule_14_every_start_has_its_own_identity_and_temp_folders_go_away(place
     temp = place.folder / "temp"
     place.worker(threads=1, WORKER_ID="ocr-1")
     place.worker(threads=1, WORKER_ID="ocr-1")
-    ids = [row["id"] for row in place.rows("SELECT id FROM workers")]
+    ids = [row["id"] for row in place.rows("SELECT id FROM pipeline.workers")]
     assert len(set(ids)) == 2 and all(i.startswith("ocr-1-") for i in ids)
     job = submit(None, "single", {"do": "temp", "seconds": 60})
     place.until(lambda: list(temp.glob("*/*/*/page.png")), 20, "the folder")

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from pipeline import settings, submit_many
-from pipeline.flow.submit import open_batch, seal_batch
-from pipeline.flow.verify import Finding, verify
+from pipeline.journey.submit import open_batch, seal_batch
+from pipeline.maintenance.verify import Finding, verify
 from tests.place import Place
 
 JOBS = 6
@@ -74,9 +74,9 @@ def test_a_wiped_broker_is_filled_again(place: Place) -> None:
 def test_a_dead_workers_job_is_given_back(place: Place) -> None:
     """The row says running, and nobody runs it."""
     [job] = submit_many(None, "single", [{}])
-    place.db.execute("INSERT INTO workers (id, host, pid, threads, queues) VALUES ('gone', 'h', 1, 1, '{}')")
-    place.db.execute("SELECT * FROM pipeline_admit(1, 10)")
-    place.db.execute("SELECT * FROM pipeline_claim('gone', %s, '{single.act}', '{1}', '{1}', '{NULL}')", ([job],))
+    place.db.execute("INSERT INTO pipeline.workers (id, host, pid, threads, queues) VALUES ('gone', 'h', 1, 1, '{}')")
+    place.db.execute("SELECT * FROM pipeline.admit(1, 10)")
+    place.db.execute("SELECT * FROM pipeline.claim('gone', %s, '{single.act}', '{1}', '{1}', '{NULL}')", ([job],))
     check(place, "runs under a dead worker")
     assert (place.job(job)["status"], place.job(job)["crashes"]) == ("pending", 1)
     assert verify(settings.get(), repair=True) == []
@@ -85,30 +85,35 @@ def test_a_dead_workers_job_is_given_back(place: Place) -> None:
 def test_rows_edited_by_hand_are_made_whole(place: Place) -> None:
     """A job that waits without an outbox row, and one that waits before the wrong phase."""
     lost, astray = submit_many(None, "triple", [{}, {}])
-    place.db.execute("DELETE FROM outbox WHERE job_id = %s", (lost,))
+    place.db.execute("DELETE FROM pipeline.outbox WHERE job_id = %s", (lost,))
     check(place, "waits without an intent to send")
-    place.db.execute("UPDATE jobs SET phase = 'third' WHERE id = %s", (astray,))
+    place.db.execute("UPDATE pipeline.jobs SET phase = 'third' WHERE id = %s", (astray,))
     check(place, "waits before another phase than its own")
     finished = submit_many(None, "single", [{}])[0]
-    place.db.execute("UPDATE jobs SET status = 'succeeded', completed_at = now() WHERE id = %s", (finished,))
+    place.db.execute("UPDATE pipeline.jobs SET status = 'succeeded', completed_at = now() WHERE id = %s", (finished,))
     check(place, "intent to send a job that does not wait")
-    place.db.execute("UPDATE outbox SET sent_at = now() WHERE job_id = %s", (lost,))
-    place.db.execute("UPDATE jobs SET status = 'running', locked_by = 'me', locked_at = now(), heartbeat_at = now()"
-                     " WHERE id = %s", (lost,))  # fmt: skip
+    place.db.execute("UPDATE pipeline.outbox SET sent_at = now() WHERE job_id = %s", (lost,))
+    place.db.execute(
+        "UPDATE pipeline.jobs SET status = 'running', locked_by = 'me', locked_at = now(), heartbeat_at = now()"
+        " WHERE id = %s",
+        (lost,),
+    )
     check(place, "runs under a worker that never was")
     assert verify(settings.get(), repair=True) == []
 
 
-@pytest.mark.parametrize("by_hand", ["DELETE FROM outbox", "UPDATE outbox SET sent_at = NULL"])
+@pytest.mark.parametrize("by_hand", ["DELETE FROM pipeline.outbox", "UPDATE pipeline.outbox SET sent_at = NULL"])
 def test_a_running_job_that_nobody_would_find_waits_again(place: Place, by_hand: str) -> None:
     """Running jobs are looked for among those whose messages are out."""
     [job] = submit_many(None, "single", [{}])
     with psycopg.connect(place.database_url, autocommit=True) as holder:
-        no = holder.execute("INSERT INTO workers (id, host, pid, threads, queues) VALUES ('lives', 'h', 1, 1, '{}')"
-                            " RETURNING no").fetchone()  # fmt: skip
-        holder.execute("SELECT pg_advisory_lock(7300, %s)", no)
-        place.db.execute("SELECT * FROM pipeline_admit(1, 10)")
-        place.db.execute("SELECT * FROM pipeline_claim('lives', %s, '{single.act}', '{1}', '{1}', '{NULL}')", ([job],))
+        no = holder.execute(
+            "INSERT INTO pipeline.workers (id, host, pid, threads, queues) VALUES ('lives', 'h', 1, 1, '{}')"
+            " RETURNING no"
+        ).fetchone()
+        holder.execute("SELECT pg_advisory_lock('pipeline.workers'::regclass::oid::integer, %s)", no)
+        place.db.execute("SELECT * FROM pipeline.admit(1, 10)")
+        place.db.execute("SELECT * FROM pipeline.claim('lives', %s, '{single.act}', '{1}', '{1}', '{NULL}')", ([job],))
         place.db.execute(by_hand)
         check(place, "runs without being marked as sent")
     assert (place.job(job)["status"], place.job(job)["crashes"]) == ("pending", 0)
@@ -119,21 +124,23 @@ def test_a_batch_that_counts_wrong_counts_right_again(place: Place) -> None:
     batch = open_batch(None, "plain")
     jobs = submit_many(None, "single", [{}] * 2, batch=batch)
     seal_batch(None, batch)
-    place.db.execute("UPDATE batches SET remaining = 3, total = 3 WHERE id = %s", (batch,))
+    place.db.execute("UPDATE pipeline.batches SET remaining = 3, total = 3 WHERE id = %s", (batch,))
     check(place, "batch that counts wrong")
     place.worker()
     place.finished(*jobs)
-    place.until(lambda: place.count("SELECT count(*) FROM batches WHERE completed_at IS NOT NULL"), what="the callback")
-    assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'plain'") == 1
+    place.until(
+        lambda: place.count("SELECT count(*) FROM pipeline.batches WHERE completed_at IS NOT NULL"), what="the callback"
+    )
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'plain'") == 1
 
 
 @pytest.mark.parametrize(
-    "by_hand", ["DELETE FROM phases WHERE id = %s", "UPDATE phases SET position = 0 WHERE id = %s"]
+    "by_hand", ["DELETE FROM pipeline.phases WHERE id = %s", "UPDATE pipeline.phases SET position = 0 WHERE id = %s"]
 )
 def test_jobs_in_a_phase_that_nobody_declares_are_told_and_left(place: Place, by_hand: str) -> None:
     """Only a person can say whether its code comes back: the command that moves them is named."""
     jobs = submit_many(None, "single", [{}] * 3)
-    row = place.row("SELECT id FROM phases WHERE queue = 'single.act'")
+    row = place.row("SELECT id FROM pipeline.phases WHERE queue = 'single.act'")
     assert row is not None
     place.db.execute(by_hand, (row["id"],))
     [finding] = verify(settings.get(), repair=True)

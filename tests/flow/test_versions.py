@@ -29,14 +29,23 @@ def version(place: Place, name: str, phases: list[str], pool: int | None = None)
 def pipeline(place: Place, *words: str, **extra: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **place.environment(), **extra}
     return subprocess.run(
-        [sys.executable, "-m", "pipeline.front.cli", *words], cwd=place.folder, env=environment, text=True,
-        capture_output=True, timeout=60, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "pipeline.front.cli.main", *words],
+        cwd=place.folder,
+        env=environment,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def chain(place: Place) -> list[str]:
-    return [row["phase"] for row in place.rows("SELECT phase FROM phases WHERE workflow = 'audit' AND position > 0"
-                                               " ORDER BY position")]  # fmt: skip
+    return [
+        row["phase"]
+        for row in place.rows(
+            "SELECT phase FROM pipeline.phases WHERE workflow = 'audit' AND position > 0 ORDER BY position"
+        )
+    ]
 
 
 def stop(worker: subprocess.Popen[bytes]) -> None:
@@ -70,10 +79,10 @@ def test_a_restart_changes_no_option_either(place: Place) -> None:
     narrow, wide = version(place, "narrow", ["a"], pool=2), version(place, "wide", ["a"], pool=9)
     place.worker(**narrow)
     place.worker(**wide)
-    assert place.count("SELECT pool FROM phases WHERE workflow = 'audit'") == 2
+    assert place.count("SELECT pool FROM pipeline.phases WHERE workflow = 'audit'") == 2
     assert place.logs().count("differs from the database") == 1
     assert pipeline(place, "migrate", **wide).returncode == 0
-    assert place.count("SELECT pool FROM phases WHERE workflow = 'audit'") == 9
+    assert place.count("SELECT pool FROM pipeline.phases WHERE workflow = 'audit'") == 9
 
 
 def test_jobs_of_a_phase_that_is_gone_are_found_and_moved(place: Place) -> None:
@@ -81,7 +90,7 @@ def test_jobs_of_a_phase_that_is_gone_are_found_and_moved(place: Place) -> None:
     old, new = version(place, "old", ["a", "b", "c"]), version(place, "new", ["a", "b2", "c"])
     first = place.worker(**old, queues=("audit.a",))
     jobs = submit_many(None, "audit", [{}] * 3)
-    waiting = "SELECT count(*) FROM jobs WHERE phase = 'b' AND status = 'pending'"
+    waiting = "SELECT count(*) FROM pipeline.jobs WHERE phase = 'b' AND status = 'pending'"
     place.until(lambda: place.count(waiting) == 3, what="the jobs to wait before b")
     stop(first)
     migrated = pipeline(place, "migrate", **new)

@@ -20,8 +20,14 @@ SCHEDULER = [
 def test_up_supervises_everything_and_stops_cleanly(place: Place) -> None:
     """One worker's death does not take the others down; Ctrl-C ends all processes."""
     log = (place.folder / "up.log").open("wb")
-    up = subprocess.Popen([sys.executable, "-m", "pipeline.front.cli", "up", "--processes", "2", "--threads", "2"], cwd=ROOT,
-                          env={**os.environ, **place.environment()}, stdout=log, stderr=log, start_new_session=True)  # fmt: skip
+    up = subprocess.Popen(
+        [sys.executable, "-m", "pipeline.front.cli.main", "up", "--processes", "2", "--threads", "2"],
+        cwd=ROOT,
+        env={**os.environ, **place.environment()},
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+    )
     try:
         place.until(lambda: len(place.pids()) == 2, 40, "two workers")
         first, second = place.pids()

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from pipeline.flow.message import compose, encode
+from pipeline.journey.message import compose, encode
 from tests.fuzz.spoil import spoil, spoil_bytes, value
 
 QUEUE, ACTOR = "triple.first", "triple.first"
@@ -29,9 +29,17 @@ OPTIONS = [
 def good(job: UUID, send: int = 1) -> bytes:
     """As the relay sends it."""
     message = compose(
-        job_id=job, queue=QUEUE, actor=ACTOR, send=send, attempt=1, max_attempts=3,
-        sent_at=datetime(2030, 1, 1, tzinfo=UTC), body={"n": 1}, trace_id="a" * 32, span_id="b" * 16,
-    )  # fmt: skip
+        job_id=job,
+        queue=QUEUE,
+        actor=ACTOR,
+        send=send,
+        attempt=1,
+        max_attempts=3,
+        sent_at=datetime(2030, 1, 1, tzinfo=UTC),
+        body={"n": 1},
+        trace_id="a" * 32,
+        span_id="b" * 16,
+    )
     return encode(message)
 
 

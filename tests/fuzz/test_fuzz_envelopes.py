@@ -20,10 +20,10 @@ from pipeline import submit_many
 from pipeline.broker.inbound import Inbound
 from pipeline.broker.link import Link
 from pipeline.broker.topology import SWEEPS, dead_letter_queue, declare
-from pipeline.flow.install import broker
-from pipeline.flow.token import read_token
-from pipeline.flow.workflow import find_phase
-from pipeline.rules.envelope import InvalidEnvelope
+from pipeline.declare.registry import find_phase
+from pipeline.journey.envelope import InvalidEnvelope
+from pipeline.journey.token import read_token
+from pipeline.worker.install import broker
 from tests.fuzz.letters import QUEUE, bad, good
 from tests.fuzz.scale import dice, tell, times
 from tests.place import Place, lives
@@ -100,8 +100,14 @@ def test_a_worker_reads_or_refuses_every_envelope(place: Place) -> None:
 
 
 def _generated(deliver: Callable[[bytes], None]) -> None:
-    @settings(max_examples=times(200, 6_000), deadline=None, database=None, derandomize=True, phases=[Phase.generate],
-              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @settings(
+        max_examples=times(200, 6_000),
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
     @given(FIELDS | JSON)
     def generate(message: Any) -> None:
         deliver(orjson.dumps(message))

@@ -28,10 +28,10 @@ from actors.scrape.listing import moment
 from actors.scrape.money import NoPrice, read_price
 from actors.website.analysis import Unusable, read_analysis
 from actors.website.page import parse_page
-from pipeline.guards.decoding import decoder_for
-from pipeline.guards.http import Fetched
-from pipeline.rules.errors import PipelineError, retry_after
-from pipeline.sandbox import raw_pdf
+from pipeline.declare.errors import PipelineError, retry_after
+from pipeline.http.client import Fetched
+from pipeline.http.decoding import decoder_for
+from sandbox import raw_pdf
 from tests.fuzz.scale import dice, tell, times
 from tests.fuzz.spoil import spoil, spoil_bytes, value
 
@@ -122,9 +122,13 @@ PARSERS: dict[str, tuple[Callable[[random.Random], bytes], Read, int]] = {
     "item lists": (_json(ITEMS), lambda body, _: ADAPTERS["items-api"].read(fetched(body), 50), 5_000),
     "tables": (_bytes(CSV, CSV.replace(b";", b",")), lambda body, _: list(read_csv([body[:40], body[40:]])), 5_000),
     "answers of a model": (_json(ANALYSIS), lambda body, _: read_analysis(_text(body)), 5_000),
-    "prices and dates": (_bytes(b"1.234,50 EUR", b"2026-01-02T03:04:05Z", b"c. 44 BC", b"Fri, 02 Jan 2026 03:04:05 GMT"), _word, 10_000),
+    "prices and dates": (
+        _bytes(b"1.234,50 EUR", b"2026-01-02T03:04:05Z", b"c. 44 BC", b"Fri, 02 Jan 2026 03:04:05 GMT"),
+        _word,
+        10_000,
+    ),
     "compressed bodies": (_bytes(gzip.compress(HTML), zlib.compress(HTML), brotli.compress(HTML)), _decoded, 3_000),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PARSERS)

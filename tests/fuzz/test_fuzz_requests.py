@@ -23,10 +23,34 @@ from tests.fuzz.scale import FULL, dice, tell, times
 from tests.fuzz.spoil import NASTY, spoil, spoil_bytes, value
 from tests.place import Place
 
-HEADERS = ["Idempotency-Key", "traceparent", "Content-Type", "Authorization", "X-Pipeline", "Cookie", "Origin", "Range", "If-Match",
-           "Accept", "Content-Encoding", "Last-Event-ID", "Sec-Fetch-Site", "Host"]  # fmt: skip
-GOOD: dict[str, Any] = {"workflow": "plain", "body": {"n": 1}, "priority": 0, "name": "a project", "entries": [{"name": "Ada"}],
-                        "reason": "because", "ids": [], "token": "x" * 24, "limit": 10, "due": "2099-01-01T00:00:00+00:00"}  # fmt: skip
+HEADERS = [
+    "Idempotency-Key",
+    "traceparent",
+    "Content-Type",
+    "Authorization",
+    "X-Pipeline",
+    "Cookie",
+    "Origin",
+    "Range",
+    "If-Match",
+    "Accept",
+    "Content-Encoding",
+    "Last-Event-ID",
+    "Sec-Fetch-Site",
+    "Host",
+]
+GOOD: dict[str, Any] = {
+    "workflow": "plain",
+    "body": {"n": 1},
+    "priority": 0,
+    "name": "a project",
+    "entries": [{"name": "Ada"}],
+    "reason": "because",
+    "ids": [],
+    "token": "x" * 24,
+    "limit": 10,
+    "due": "2099-01-01T00:00:00+00:00",
+}
 EXAMPLES = 25
 Operation = tuple[str, str, list[str], list[str]]
 
@@ -38,10 +62,16 @@ class Requests:
         self._chance = chance
         self._known = known
         self._operations: list[Operation] = [
-            (method.upper(), path, [p["name"] for p in what.get("parameters", []) if p["in"] == "query"], _members(description, what))
-            for path, methods in description["paths"].items() if path != ENDLESS
+            (
+                method.upper(),
+                path,
+                [p["name"] for p in what.get("parameters", []) if p["in"] == "query"],
+                _members(description, what),
+            )
+            for path, methods in description["paths"].items()
+            if path != ENDLESS
             for method, what in methods.items()
-        ]  # fmt: skip
+        ]
 
     def __iter__(self) -> Iterator[httpx.Request]:
         while True:
@@ -143,7 +173,7 @@ def test_no_request_gets_a_5xx(place: Place, serve: Serve, monkeypatch: pytest.M
 def _nothing_is_stuck(place: Place) -> None:
     """The jobs that were let in and are due come to their end."""
     place.worker(threads=8, queues=("plain.alpha", "plain.beta", "plain.gamma"))
-    open_jobs = """SELECT count(*) FROM jobs j LEFT JOIN outbox o ON o.job_id = j.id
+    open_jobs = """SELECT count(*) FROM pipeline.jobs j LEFT JOIN pipeline.outbox o ON o.job_id = j.id
         WHERE j.workflow = 'plain' AND j.completed_at IS NULL AND o.due_at IS NULL"""
     place.until(lambda: place.count(open_jobs) == 0, times(30, 120), "the jobs that were let in")
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipeline.guards.addresses import AddressPolicy
-from pipeline.sandbox import Sandbox, running_sandbox
+from pipeline.http.addresses import AddressPolicy
+from sandbox import Sandbox, running_sandbox
 
 
 @pytest.fixture(scope="session")

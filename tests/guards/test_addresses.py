@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.guards.addresses import AddressPolicy, vet_ip, vet_url
-from pipeline.guards.networks import refusal
-from pipeline.rules.errors import Permanent
+from pipeline.declare.errors import Permanent
+from pipeline.http.addresses import AddressPolicy, vet_ip, vet_url
+from pipeline.http.networks import refusal
 
 TRICKS = [
     "",

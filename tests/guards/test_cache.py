@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.guards import cache as module
-from pipeline.guards.cache import FILE, Cache
+from actors.scrape import cache as module
+from actors.scrape.cache import FILE, Cache
 from pipeline.observe.counters import snapshot
 
 MEBIBYTE = 1 << 20
@@ -48,7 +48,7 @@ def test_a_value_expires(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_processes_and_threads_share_it(cache: Cache) -> None:
     """Four processes and eight threads write at once; everything is there."""
     program = (
-        "import sys, pathlib; from pipeline.guards.cache import Cache\n"
+        "import sys, pathlib; from actors.scrape.cache import Cache\n"
         f"cache = Cache(pathlib.Path(sys.argv[1]), 60.0, {4 * MEBIBYTE})\n"
         "for n in range(50): cache.set(f'{sys.argv[2]}-{n}', [n]); assert cache.get(f'{sys.argv[2]}-{n}') == [n]"
     )

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.guards.decoding import decoder_for
-from pipeline.rules.errors import Transient
+from pipeline.declare.errors import Transient
+from pipeline.http.decoding import decoder_for
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -19,8 +19,15 @@ def raw_deflate(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-PACKED = [("gzip", gzip.compress), ("x-gzip", gzip.compress), ("deflate", zlib.compress), ("deflate", raw_deflate),
-          ("br", brotli.compress), ("identity", bytes), ("unheard-of", bytes)]  # fmt: skip
+PACKED = [
+    ("gzip", gzip.compress),
+    ("x-gzip", gzip.compress),
+    ("deflate", zlib.compress),
+    ("deflate", raw_deflate),
+    ("br", brotli.compress),
+    ("identity", bytes),
+    ("unheard-of", bytes),
+]
 
 
 @pytest.mark.parametrize(("name", "pack"), PACKED)

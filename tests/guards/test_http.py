@@ -10,10 +10,10 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from pipeline.guards.addresses import AddressPolicy
-from pipeline.guards.http import Limits, TooLarge, fetch, shared_fetcher
-from pipeline.rules.errors import Permanent
-from pipeline.sandbox import Sandbox
+from pipeline.declare.errors import Permanent
+from pipeline.http.addresses import AddressPolicy
+from pipeline.http.client import Limits, TooLarge, fetch, shared_fetcher
+from sandbox import Sandbox
 
 QUICK = Limits(connect=1, read=2, total=4, max_redirects=3, max_raw=300_000, max_body=300_000)
 

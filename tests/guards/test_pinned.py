@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from pipeline.guards.addresses import AddressPolicy
-from pipeline.guards.http import Fetcher, Limits
-from pipeline.rules.errors import Permanent, Transient
-from pipeline.sandbox import Sandbox
+from pipeline.declare.errors import Permanent, Transient
+from pipeline.http.addresses import AddressPolicy
+from pipeline.http.client import Fetcher, Limits
+from sandbox import Sandbox
 
 QUICK = Limits(connect=1, read=2, total=3)
 
@@ -73,7 +73,7 @@ def test_the_host_header_stays_as_written(sandbox: Sandbox) -> None:
     assert answer.url_final.startswith("http://named.com")
 
 
-def test_the_next_address_is_tried_when_the_first_is_deaf(sandbox: Sandbox) -> None:
+def test_the_next_address_is_tried_when_the_first_is_not_consuming(sandbox: Sandbox) -> None:
     """A host with two addresses is reached through the one that answers."""
     policy = AddressPolicy(allow_private=True, ports=frozenset({port_of(sandbox)}))
     resolve = Answers(["127.0.0.9", "127.0.0.1"])
@@ -89,10 +89,18 @@ def test_an_unknown_name_may_be_known_later() -> None:
 @pytest.mark.parametrize(
     "location",
     [
-        "http://127.0.0.1:1/", "http://169.254.169.254/latest/", "http://[::1]/", "http://2130706433/", "//localhost/",
-        "file:///etc/passwd", "http://user@example.com/", "http://example.com:22/", "gopher://x/", "http://[broken/",
+        "http://127.0.0.1:1/",
+        "http://169.254.169.254/latest/",
+        "http://[::1]/",
+        "http://2130706433/",
+        "//localhost/",
+        "file:///etc/passwd",
+        "http://user@example.com/",
+        "http://example.com:22/",
+        "gopher://x/",
+        "http://[broken/",
     ],
-)  # fmt: skip
+)
 def test_a_redirect_to_a_forbidden_address_is_refused(sandbox: Sandbox, policy: AddressPolicy, location: str) -> None:
     """Each hop is judged like the first address."""
     with pytest.raises(Permanent):

@@ -154,14 +154,14 @@ inline acknowledge(w) {
 #endif
 
 #ifdef NO_CARRIER
-#define went_on false
+#define continued false
 #else
-#define went_on (status == RUNNING && phase != queue_of(send))
+#define continued (status == RUNNING && phase != queue_of(send))
 #endif
 
 inline claim(w) {
     if
-    :: final || (phase != queue_of(message[w]) && !went_on) || !right_number(w) -> acknowledge(w)
+    :: final || (phase != queue_of(message[w]) && !continued) || !right_number(w) -> acknowledge(w)
     :: else ->
         if
         :: status == RUNNING && holder == w -> acknowledge(w)
@@ -181,8 +181,8 @@ inline take_over(w) {
     :: else ->
         if
         :: seems_alive(holder) -> acknowledge(w)
-        :: !seems_alive(holder) && went_on -> reclaim(); step[w] = ACK
-        :: !seems_alive(holder) && !went_on -> CHECK_TOKEN(message[w] == send); give_to(w)
+        :: !seems_alive(holder) && continued -> reclaim(); step[w] = ACK
+        :: !seems_alive(holder) && !continued -> CHECK_TOKEN(message[w] == send); give_to(w)
         fi
     fi;
     met_fence[w] = 0
@@ -200,7 +200,7 @@ inline check_write(w) { CHECK_G2(rightful == w); CHECK_G5(!cancel_committed) }
 inline keep(w) { check_write(w); kept[at[w]]++; CHECK_G3(kept[at[w]] == 1) }
 
 /* The next phase is claimed where this one ends. Asked again for want of an answer, it is answered the same. */
-inline go_on(w) {
+inline continue(w) {
     if
     :: holds(w) -> keep(w); phase = 1; give_to(w)
     :: else -> acknowledge(w)
@@ -289,7 +289,7 @@ end:
         :: else
         fi }
     :: d_step { step[w] == WORK -> complete(w, true) }
-    :: d_step { step[w] == WORK && at[w] == 0 -> go_on(w) }
+    :: d_step { step[w] == WORK && at[w] == 0 -> continue(w) }
     :: d_step { step[w] == WORK -> complete(w, false) }
     :: d_step { step[w] == WORK && others > 0 -> /* no answer: asked again, the hand-over is known but not its number */
         others--; complete(w, true);

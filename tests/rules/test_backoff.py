@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.rules.backoff import DAY, Backoff, exponential
+from pipeline.declare.backoff import DAY, Backoff, exponential
 
 seconds = st.floats(min_value=0, max_value=1e6)
 bases = st.floats(min_value=1e-3, max_value=1e6)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.rules.envelope import InvalidEnvelope, build, parse
+from pipeline.journey.envelope import InvalidEnvelope, build, parse
 
 words = st.from_regex(r"\A[a-z0-9-]{1,60}\Z")
 counts = st.integers(min_value=1, max_value=2**31 - 1)
@@ -32,10 +32,16 @@ built = st.builds(
 )
 
 GOOD: dict[str, Any] = build(
-    job_id="019b0000-0000-7000-8000-000000000001", queue="website.website-analysis", send=3, attempt=1, max_attempts=3,
-    created_at="2026-01-02T03:04:05.678901+00:00", body={"url": "https://example.org"},
-    trace_id="a" * 32, span_id="b" * 16,
-)  # fmt: skip
+    job_id="019b0000-0000-7000-8000-000000000001",
+    queue="website.website-analysis",
+    send=3,
+    attempt=1,
+    max_attempts=3,
+    created_at="2026-01-02T03:04:05.678901+00:00",
+    body={"url": "https://example.org"},
+    trace_id="a" * 32,
+    span_id="b" * 16,
+)
 FIELDS = [(part, name) for part in ("header", "tracing") for name in GOOD[part]]
 
 
@@ -116,11 +122,19 @@ def test_a_creation_time_is_a_moment(moment: object) -> None:
     _refused(_with("created_at", moment), "header.created_at")
 
 
-@pytest.mark.parametrize(("name", "value"), [
-    ("trace_id", "A" * 32), ("trace_id", "a" * 31), ("trace_id", "a" * 33), ("trace_id", None),
-    ("trace_id", "a" * 32 + "\n"),
-    ("span_id", "g" * 16), ("span_id", "a" * 15), ("span_id", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("trace_id", "A" * 32),
+        ("trace_id", "a" * 31),
+        ("trace_id", "a" * 33),
+        ("trace_id", None),
+        ("trace_id", "a" * 32 + "\n"),
+        ("span_id", "g" * 16),
+        ("span_id", "a" * 15),
+        ("span_id", 1),
+    ],
+)
 def test_trace_ids_are_w3c_ids(name: str, value: object) -> None:
     """Lower-case hexadecimal of a fixed length."""
     _refused({**GOOD, "tracing": {**GOOD["tracing"], name: value}}, f"tracing.{name}")

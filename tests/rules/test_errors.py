@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.rules.errors import GiveUp, Park, Permanent, Retry, Transient, Wait, classify, retry_after
+from pipeline.declare.errors import GiveUp, Permanent, Retry, Snooze, SnoozeFor, Transient, classify, retry_after
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 CAP = 3600.0
@@ -86,10 +86,10 @@ def test_any_other_4xx_is_hopeless(status: int) -> None:
 
 @given(st.sampled_from([429, 503]), st.integers(min_value=0, max_value=3600))
 def test_a_server_that_names_a_time_costs_no_attempt(status: int, seconds: int) -> None:
-    """Retry-After parks, and says that the other side asked for it."""
+    """Retry-After snoozes, and says that the other side asked for it."""
     verdict = classify(HttpError(status, {"retry-after": str(seconds)}), NOW)
-    assert verdict == Park(max(seconds, 1), "retry_after")
-    assert isinstance(verdict, Park) and verdict.asked
+    assert verdict == SnoozeFor(max(seconds, 1), "retry_after")
+    assert isinstance(verdict, SnoozeFor) and verdict.asked
 
 
 def test_retry_after_on_a_permanent_error_changes_nothing() -> None:
@@ -119,11 +119,11 @@ def test_an_unknown_exception_is_transient(kind: type[Exception], said: str) -> 
 
 
 def test_what_the_phase_says_itself_counts_first() -> None:
-    """Permanent, Transient and Wait mean what they say, whatever else the error carries."""
+    """Permanent, Transient and Snooze mean what they say, whatever else the error carries."""
     for error, verdict in (
         (Permanent("x"), GiveUp()),
         (Transient("x"), Retry()),
-        (Wait(5, "breaker"), Park(5, "breaker")),
+        (Snooze(5, "breaker"), SnoozeFor(5, "breaker")),
     ):
         error.__dict__.update(response=Response(404), connection_invalidated=True)
         assert classify(error, NOW) == verdict
@@ -131,9 +131,9 @@ def test_what_the_phase_says_itself_counts_first() -> None:
 
 def test_a_wait_of_the_phases_own_was_asked_for_by_nobody_else() -> None:
     """Unless the phase says so: only what the other side asked for is counted."""
-    for error, asked in ((Wait(5, "retry_after"), False), (Wait(5, "retry_after", asked=True), True)):
+    for error, asked in ((Snooze(5, "retry_after"), False), (Snooze(5, "retry_after", asked=True), True)):
         verdict = classify(error, NOW)
-        assert isinstance(verdict, Park) and verdict.asked is asked
+        assert isinstance(verdict, SnoozeFor) and verdict.asked is asked
 
 
 def test_a_lost_database_connection_parks() -> None:
@@ -141,7 +141,7 @@ def test_a_lost_database_connection_parks() -> None:
     error = RuntimeError("server closed the connection")
     error.connection_invalidated = True  # type: ignore[attr-defined]
     verdict = classify(error, NOW)
-    assert isinstance(verdict, Park)
+    assert isinstance(verdict, SnoozeFor)
     assert verdict.reason == "connection_lost"
 
 
@@ -162,7 +162,7 @@ def test_a_database_that_is_away_parks_also_inside_another_error(state: str | No
     wrapped = RuntimeError("wrapped")
     wrapped.__dict__["orig"] = OperationalError(state)
     for error in (OperationalError(state), wrapped):
-        assert classify(error, NOW) == Park(1.0, "connection_lost")
+        assert classify(error, NOW) == SnoozeFor(1.0, "connection_lost")
 
 
 def test_a_database_that_does_not_answer_a_connection_parks() -> None:
@@ -170,7 +170,7 @@ def test_a_database_that_does_not_answer_a_connection_parks() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(psycopg.OperationalError) as raised:
         psycopg.connect(host="127.0.0.1", port=silent.getsockname()[1], connect_timeout=2)
     assert type(raised.value) is psycopg.errors.ConnectionTimeout
-    assert classify(raised.value, NOW) == Park(1.0, "connection_lost")
+    assert classify(raised.value, NOW) == SnoozeFor(1.0, "connection_lost")
 
 
 @pytest.mark.parametrize("state", ["23505", "22P02", "57014", "42883", ""])
@@ -186,10 +186,10 @@ def test_what_a_living_database_refuses_is_the_jobs_own_error(state: str) -> Non
 @example(1e300)
 def test_a_wait_is_a_length_of_time_that_postgresql_can_hold(seconds: float) -> None:
     """``make_interval`` refuses infinity; a century is longer than any job waits."""
-    assert 0 <= Wait(seconds).seconds <= 100 * 366 * 86400
+    assert 0 <= Snooze(seconds).seconds <= 100 * 366 * 86400
 
 
 def test_a_wait_says_how_long_and_why() -> None:
     """For the log and the timeline."""
-    assert str(Wait(2, "rate_limit")) == "waits 2.0 s: rate_limit"
-    assert str(Wait(2, "rate_limit", "the quota is used up")) == "the quota is used up"
+    assert str(Snooze(2, "rate_limit")) == "waits 2.0 s: rate_limit"
+    assert str(Snooze(2, "rate_limit", "the quota is used up")) == "the quota is used up"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.rules.envelope import build, parse
-from pipeline.rules.phase import PhaseSpec, Throttle, idempotency_key
+from pipeline.declare.phase import PhaseSpec, Throttle, idempotency_key
+from pipeline.journey.envelope import build, parse
 
 names = st.from_regex(r"\A[a-z][a-z0-9]*(-[a-z0-9]+){0,3}\Z").filter(lambda name: len(name) <= 60)
 
@@ -20,9 +20,16 @@ def test_every_phase_has_a_queue_that_fits_an_envelope(workflow: str, name: str)
     """A name that can be declared can be sent."""
     spec = PhaseSpec(workflow, name)
     envelope = build(
-        job_id=uuid4(), queue=spec.queue, send=1, attempt=1, max_attempts=spec.max_attempts,
-        created_at="2026-01-02T03:04:05+00:00", body={}, trace_id="a" * 32, span_id="b" * 16,
-    )  # fmt: skip
+        job_id=uuid4(),
+        queue=spec.queue,
+        send=1,
+        attempt=1,
+        max_attempts=spec.max_attempts,
+        created_at="2026-01-02T03:04:05+00:00",
+        body={},
+        trace_id="a" * 32,
+        span_id="b" * 16,
+    )
     assert parse(envelope).header.type == f"{workflow}.{name}"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.rules.state_machine import FINAL, NEXT, Status, Step, allowed
+from pipeline.declare.states import FINAL, NEXT, Status, Step, allowed
 
 ENGINE = Path(__file__).parents[2] / "db/migrations/versions/0001_engine.sql"
 
@@ -52,7 +52,7 @@ def test_any_job_that_is_not_final_can_be_cancelled() -> None:
 def test_only_three_steps_make_a_job_run() -> None:
     """Nothing runs without a new fence."""
     makers = {step for (_status, step), after in NEXT.items() if after is Status.RUNNING}
-    assert makers == {Step.CLAIM, Step.TAKE_OVER, Step.GO_ON}
+    assert makers == {Step.CLAIM, Step.TAKE_OVER, Step.CONTINUE}
 
 
 @given(st.sampled_from(sorted(product(Status, Step))))

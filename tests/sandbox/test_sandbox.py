@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-import pipeline.sandbox
-from pipeline.sandbox import Sandbox, running_sandbox
-from pipeline.sandbox.sites import TONGUES, site
+import sandbox as package
+from sandbox import Sandbox, running_sandbox
+from sandbox.sites import TONGUES, site
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +36,10 @@ def chat(sandbox: Sandbox, model: str = "sandbox", **more: Any) -> httpx.Respons
 
 def test_it_imports_nothing_of_the_engine() -> None:
     """What the two sides agree on has gone over the wire."""
-    for path in Path(pipeline.sandbox.__file__).parent.glob("*.py"):
+    for path in Path(package.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("pipeline", "actors", "db")):
-                assert (node.module or "").startswith("pipeline.sandbox"), path.name
+                assert (node.module or "").startswith("sandbox"), path.name
 
 
 @pytest.mark.parametrize("number", range(len(TONGUES)))
@@ -117,8 +117,8 @@ def test_it_counts_what_it_was_asked(sandbox: Sandbox) -> None:
 
 
 def test_it_runs_as_a_program() -> None:
-    """``python -m pipeline.sandbox`` serves on the port it was given."""
-    command = [sys.executable, "-m", "pipeline.sandbox", "--port", "0"]
+    """``python -m sandbox`` serves on the port it was given."""
+    command = [sys.executable, "-m", "sandbox", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None

@@ -12,9 +12,9 @@ import pika.exceptions
 import psycopg
 import pytest
 
-from pipeline import services
-from pipeline.services import Servers, ServiceError
-from pipeline.services.processes import identify
+from pipeline.dev import services
+from pipeline.dev.services import Servers, ServiceError
+from pipeline.dev.services.processes import identify
 
 # One pair of servers for all of them, in one process.
 pytestmark = pytest.mark.xdist_group("private servers")

@@ -12,11 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from pipeline import services, settings
+from pipeline.dev import services, settings
 from tests import shared
 from tests.place import OPTIONAL, Place
 
-SENT_AGAIN = "SELECT count(*) FROM jobs WHERE phase = 'first' AND send > 1"
+SENT_AGAIN = "SELECT count(*) FROM pipeline.jobs WHERE phase = 'first' AND send > 1"
 
 
 def main() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from pipeline.front.api import dead, errors, events, health, jobs, overview, projects, session, sources, stats
+from pipeline.declare.extension import extensions, load
+from pipeline.front.api import dead, errors, events, health, jobs, overview, session, stats
 from pipeline.front.api.database import transaction
 from pipeline.front.api.guessing import Guessing
 from pipeline.front.api.remember import Remembered
@@ -19,7 +20,7 @@ from pipeline.front.dashboard import routes as dashboard
 from pipeline.observe import metrics
 from pipeline.settings import Settings
 
-PARTS = (jobs, dead, projects, sources, overview, events, session, health)
+PARTS = (jobs, dead, overview, events, session, health)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -37,6 +38,9 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.stopping = Event()
     for part in PARTS:
         app.include_router(part.router)
+    for extension in extensions():
+        for routes in extension.routes:
+            app.include_router(load(routes))
     dashboard.mount(app)
     errors.install(app)
     app.add_middleware(Shield, max_body=settings.api_max_body, loopback_only=app.state.tokens is None)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection
 
-from pipeline.flow import database
+from pipeline.store import database
 
 # Statements of the front are meant for an index. A plan made from old statistics must not read a whole table.
 BOUNDS = """SET LOCAL statement_timeout = '5s'; SET LOCAL lock_timeout = '3s';

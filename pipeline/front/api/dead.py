@@ -89,8 +89,12 @@ class Done(BaseModel):
 
 
 @router.get("", responses=READ)
-def groups(who: Viewer, workflow: Annotated[Name | None, Query()] = None,  # noqa: ARG001
-           cursor: Cursor = None, limit: Limit = 50) -> Page[Group]:  # fmt: skip
+def groups(
+    who: Viewer,  # noqa: ARG001  asked for, so that only viewers get in
+    workflow: Annotated[Name | None, Query()] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Page[Group]:
     """Failed jobs grouped by cause."""
     place = decode_cursor(cursor, plain_text, plain_text, plain_text)
     with transaction() as connection:
@@ -99,8 +103,12 @@ def groups(who: Viewer, workflow: Annotated[Name | None, Query()] = None,  # noq
 
 
 @router.get("/jobs", responses=READ)
-def jobs(who: Viewer, group: Annotated[GroupName, Query()], cursor: Cursor = None,  # noqa: ARG001
-         limit: Limit = 50) -> Page[JobRow]:  # fmt: skip
+def jobs(
+    who: Viewer,  # noqa: ARG001  asked for, so that only viewers get in
+    group: Annotated[GroupName, Query()],
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Page[JobRow]:
     """The failed jobs of a group, newest first."""
     place = decode_cursor(cursor, UUID)
     with transaction() as connection:

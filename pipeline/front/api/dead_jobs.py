@@ -7,8 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from pipeline.flow.inspect import NEWEST, ROW
 from pipeline.front.api.pages import decode_cursor, encode_cursor, plain_text
+from pipeline.store.inspect import NEWEST, ROW
 
 MOST = 5000
 CAP = 10_000
@@ -35,11 +35,11 @@ class Group(NamedTuple):
 
 
 OF_GROUP = "workflow = :workflow AND failed_in = :phase AND cause = :cause"
-GROUPS = text("SELECT * FROM pipeline_dead_groups(:only, :workflow, :phase, :cause, :limit, :cap)")
-JOBS = text(f"SELECT {ROW} FROM jobs WHERE {OF_GROUP} AND id < :before ORDER BY id DESC LIMIT :limit")  # noqa: S608
-OLDEST = text(f"SELECT id FROM jobs WHERE {OF_GROUP} ORDER BY id LIMIT :limit")  # noqa: S608
-REPLAY = text("SELECT count(*) FROM pipeline_replay_many(CAST(:ids AS uuid[]), :rate)")
-DISCARD = text("""SELECT count(*) FILTER (WHERE pipeline_discard(d.id, :reason))
+GROUPS = text("SELECT * FROM pipeline.dead_groups(:only, :workflow, :phase, :cause, :limit, :cap)")
+JOBS = text(f"SELECT {ROW} FROM pipeline.jobs WHERE {OF_GROUP} AND id < :before ORDER BY id DESC LIMIT :limit")  # noqa: S608
+OLDEST = text(f"SELECT id FROM pipeline.jobs WHERE {OF_GROUP} ORDER BY id LIMIT :limit")  # noqa: S608
+REPLAY = text("SELECT count(*) FROM pipeline.replay_many(CAST(:ids AS uuid[]), :rate)")
+DISCARD = text("""SELECT count(*) FILTER (WHERE pipeline.discard(d.id, :reason))
     FROM (SELECT unnest(CAST(:ids AS uuid[])) AS id ORDER BY 1) d""")
 
 

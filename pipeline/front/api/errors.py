@@ -10,9 +10,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pipeline.declare.errors import BadInput, database_is_unable
 from pipeline.front.api.problem import Problem, answer, from_status, invalid
 from pipeline.observe import logs
-from pipeline.rules.errors import BadInput, database_is_unable
 
 log = logs.get("pipeline.api")
 
@@ -35,8 +35,12 @@ def install(app: FastAPI) -> None:
 
 def away() -> Problem:
     """503: nothing was accepted; the same request may be sent again."""
-    return Problem(503, "PostgreSQL does not answer", "nothing was changed: send the same request again later",
-                   headers={"Retry-After": "2"})  # fmt: skip
+    return Problem(
+        503,
+        "PostgreSQL does not answer",
+        "nothing was changed: send the same request again later",
+        headers={"Retry-After": "2"},
+    )
 
 
 def _problem(request: Request, error: Exception) -> Response:

@@ -26,8 +26,9 @@ class Guessing:
             wrong = self._wrong.get(address)
             left = wrong[0] + SECONDS - monotonic() if wrong and len(wrong) == TRIES else 0.0
         if left > 0:
-            raise Problem(429, "Too many wrong tokens", f"try again in {ceil(left)} s",
-                          headers={"Retry-After": str(ceil(left))})  # fmt: skip
+            raise Problem(
+                429, "Too many wrong tokens", f"try again in {ceil(left)} s", headers={"Retry-After": str(ceil(left))}
+            )
 
     def was_wrong(self, address: str) -> None:
         with self._lock:

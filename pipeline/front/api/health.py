@@ -11,12 +11,12 @@ from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
-from db.migrate import missing
 from pipeline import settings
-from pipeline.flow import database
 from pipeline.front.api.auth import Viewer
 from pipeline.front.api.problem import Problem
 from pipeline.front.api.responses import problems
+from pipeline.store import database
+from pipeline.store.migrate import missing
 
 router = APIRouter(tags=["health"])
 METRICS: dict[int | str, dict[str, Any]] = {
@@ -47,8 +47,13 @@ def readyz(request: Request) -> Ready:
     """200 if PostgreSQL is there and up to date and RabbitMQ answers. Looked at once in five seconds at most."""
     checks: dict[str, str] = request.app.state.checks.get()
     if any(found != "ok" for found in checks.values()):
-        raise Problem(503, "Not ready", "; ".join(f"{name}: {found}" for name, found in checks.items()),
-                      headers={"Retry-After": "5"}, checks=checks)  # fmt: skip
+        raise Problem(
+            503,
+            "Not ready",
+            "; ".join(f"{name}: {found}" for name, found in checks.items()),
+            headers={"Retry-After": "5"},
+            checks=checks,
+        )
     return Ready(checks=checks)
 
 

@@ -8,8 +8,6 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.flow import inspect
-from pipeline.flow import submit as steer
 from pipeline.front.api.auth import Operator, Viewer
 from pipeline.front.api.database import transaction
 from pipeline.front.api.fields import Body, JobId, Moment, Name, Priority, Status, Text
@@ -18,6 +16,8 @@ from pipeline.front.api.pages import Cursor, Limit, Page, cut, decode_cursor, en
 from pipeline.front.api.problem import Problem, conflict, not_found
 from pipeline.front.api.responses import problems
 from pipeline.front.api.shorten import shorten
+from pipeline.journey import submit as steer
+from pipeline.store import inspect
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 READ = problems(401, 403, 422, 503)
@@ -47,21 +47,27 @@ def submit(
     who: Operator,  # noqa: ARG001  the dependency is the check
     wish: NewJob,
     response: Response,
-    key: Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200,
-                                      pattern=r"^[\x21-\x7e]+$")] = None,
+    key: Annotated[
+        str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
+    ] = None,
     traceparent: Annotated[str | None, Header(description="W3C; the job joins this trace")] = None,
-) -> Accepted:  # fmt: skip
+) -> Accepted:
     """Submit a job. It is accepted also while RabbitMQ is away.
 
     With an Idempotency-Key the same request gives the same job, however often it is sent; the key belongs to the
     workflow, and with another body or priority it is refused (409).
     """
     with transaction() as connection:
-        job = steer.submit(connection, wish.workflow, wish.body, priority=wish.priority, due=wish.due, key=key,
-                           traceparent=traceparent)  # fmt: skip
+        job = steer.submit(
+            connection, wish.workflow, wish.body, priority=wish.priority, due=wish.due, key=key, traceparent=traceparent
+        )
         if key is not None and not inspect.is_same_wish(connection, job, wish.body, wish.priority):
-            raise Problem(409, "Key used before", f"Idempotency-Key belongs to job {job}, which has another body or "
-                          "priority; use a new key for a new job")  # fmt: skip
+            raise Problem(
+                409,
+                "Key used before",
+                f"Idempotency-Key belongs to job {job}, which has another body or "
+                "priority; use a new key for a new job",
+            )
     response.headers["Location"] = f"/v1/jobs/{job}"
     return Accepted(id=job, status_url=f"/v1/jobs/{job}")
 
@@ -79,8 +85,14 @@ def list_jobs(
     """Jobs, newest first. A page can be short, even empty, and have a ``next`` all the same: follow it."""
     place = decode_cursor(cursor, UUID)
     with transaction() as connection:
-        rows, floor = inspect.jobs(connection, workflow=workflow, phase=phase, status=status,
-                                   before=place[0] if place else None, limit=limit + 1)  # fmt: skip
+        rows, floor = inspect.jobs(
+            connection,
+            workflow=workflow,
+            phase=phase,
+            status=status,
+            before=place[0] if place else None,
+            limit=limit + 1,
+        )
     page = Page[JobRow].model_validate(cut(rows, limit, lambda row: str(row["id"])))
     if page.next is None and floor is not None:
         page.next = encode_cursor(str(floor))
@@ -97,9 +109,13 @@ def show(who: Viewer, job_id: JobId) -> JobDetail:  # noqa: ARG001
     row = found["job"]
     row["error_message"] = shorten(row["error_message"])
     return JobDetail(
-        job=JobRow.model_validate(row), body=shorten(row["body"]), result=shorten(row["result"]),
-        timeline=found["timeline"], attempts=found["attempts"], output=shorten(found["output"]),
-    )  # fmt: skip
+        job=JobRow.model_validate(row),
+        body=shorten(row["body"]),
+        result=shorten(row["result"]),
+        timeline=found["timeline"],
+        attempts=found["attempts"],
+        output=shorten(found["output"]),
+    )
 
 
 @router.post("/{job_id}/cancel", responses=CHANGE)
@@ -117,7 +133,7 @@ def cancel(who: Operator, job_id: JobId, why: Reason | None = None) -> Changed: 
 def retry(who: Operator, job_id: JobId) -> Changed:  # noqa: ARG001
     """Start the phase of a failed job again, with fresh budgets."""
     with transaction() as connection:
-        done = steer.retry(connection, job_id)
+        done = steer.replay(connection, job_id)
         status = _status(connection, job_id)
     if not done:
         raise conflict(f"job {job_id} is {status}; only a failed job can be retried")

@@ -29,7 +29,7 @@ class JobRow(BaseModel):
     progress_done: int | None
     progress_total: int | None
     batch_id: UUID | None
-    lane: str | None
+    rate_limit: str | None
     trace_id: str
     error_message: str | None = Field(description="cut to 4000 characters")
 
@@ -39,7 +39,7 @@ class Part(BaseModel):
 
     phase: str
     attempt: int
-    part: str = Field(description="queued, throttled, parked, backing off, running or failed")
+    part: str = Field(description="queued, throttled, snoozed, backing off, running or failed")
     started_at: datetime
     ended_at: datetime
     seconds: float
@@ -98,8 +98,8 @@ class Worker(BaseModel):
     started_at: datetime
     heartbeat_at: datetime
     age: float = Field(description="seconds since the last heartbeat")
-    state: str = Field(description="alive, deaf, missing or stopped")
-    deaf: list[str] = Field(description="queues that it should consume and does not")
+    state: str = Field(description="alive, not_consuming, missing or stopped")
+    not_consuming: list[str] = Field(description="queues that it should consume and does not")
     stuck: int = Field(description="threads in a call that cannot be interrupted; others took their places")
     running: int
 

@@ -8,7 +8,6 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from pipeline.flow import inspect
 from pipeline.front.api import stats
 from pipeline.front.api.auth import Viewer
 from pipeline.front.api.database import transaction
@@ -17,6 +16,7 @@ from pipeline.front.api.models import Batch, Worker
 from pipeline.front.api.pages import Cursor, Limit, Page, cut, decode_cursor
 from pipeline.front.api.responses import problems
 from pipeline.front.api.stats_models import Rollup, Stats
+from pipeline.store import inspect
 
 router = APIRouter(prefix="/v1", tags=["overview"], responses=problems(401, 403, 422, 503))
 QueueName = Annotated[str, Query(pattern=r"^[a-z0-9.-]+$", max_length=130)]
@@ -30,8 +30,12 @@ def workers(who: Viewer) -> list[Worker]:  # noqa: ARG001
 
 
 @router.get("/batches")
-def batches(who: Viewer, open_only: Annotated[bool, Query(alias="open")] = False,  # noqa: ARG001
-            cursor: Cursor = None, limit: Limit = 50) -> Page[Batch]:  # fmt: skip
+def batches(
+    who: Viewer,  # noqa: ARG001  asked for, so that only viewers get in
+    open_only: Annotated[bool, Query(alias="open")] = False,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Page[Batch]:
     """Batches, newest first; ``open`` leaves out the complete ones."""
     place = decode_cursor(cursor, UUID)
     with transaction() as connection:

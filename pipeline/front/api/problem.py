@@ -17,8 +17,9 @@ LONGEST = 2000
 class Problem(Exception):
     """Raise it anywhere in an endpoint. ``extras`` become members of the JSON beside title and detail."""
 
-    def __init__(self, status: int, title: str, detail: str = "", *,
-                 headers: Mapping[str, str] | None = None, **extras: Any) -> None:  # fmt: skip
+    def __init__(
+        self, status: int, title: str, detail: str = "", *, headers: Mapping[str, str] | None = None, **extras: Any
+    ) -> None:
         super().__init__(detail or title)
         self.status = status
         self.title = title
@@ -42,8 +43,11 @@ def answer(request: Request, problem: Problem) -> Response:
     content: dict[str, Any] = {"type": "about:blank", "title": problem.title, "status": problem.status}
     if problem.detail:
         content["detail"] = problem.detail
-    content |= {"instance": request.url.path[:LONGEST], "trace_id": getattr(request.state, "trace_id", ""),
-                **problem.extras}  # fmt: skip
+    content |= {
+        "instance": request.url.path[:LONGEST],
+        "trace_id": getattr(request.state, "trace_id", ""),
+        **problem.extras,
+    }
     # Escaped to ASCII: what is said about a hostile input may hold half a surrogate pair.
     return Response(json.dumps(content), problem.status, problem.headers, MEDIA)
 
@@ -56,7 +60,9 @@ def from_status(status: int, detail: object, headers: Mapping[str, str] | None) 
 
 def invalid(errors: Sequence[Mapping[str, Any]]) -> Problem:
     """422 with each wrong field by name. The values themselves are not repeated: they may be secret or huge."""
-    found = [{"where": ".".join(str(part)[:80] for part in error["loc"][:8]), "what": str(error["msg"])[:300]}
-             for error in errors[:20]]  # fmt: skip
+    found = [
+        {"where": ".".join(str(part)[:80] for part in error["loc"][:8]), "what": str(error["msg"])[:300]}
+        for error in errors[:20]
+    ]
     said = "; ".join(f"{item['where']}: {item['what']}" for item in found)
     return Problem(422, "Not valid", said, errors=found)

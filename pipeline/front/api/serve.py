@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import uvicorn
 
+from pipeline.declare.errors import BadInput
 from pipeline.front.api.app import create_app
 from pipeline.front.api.shield import is_loopback
-from pipeline.rules.errors import BadInput
 from pipeline.settings import Settings
 
 
@@ -20,10 +20,18 @@ def server(settings: Settings, host: str | None = None, port: int | None = None)
             "set PIPELINE_API_TOKENS=operator:TOKEN (make one with: openssl rand -hex 24), or leave --host away"
         )
     config = uvicorn.Config(
-        app, host=address, port=settings.api_port if port is None else port, log_config=None, access_log=False,
-        server_header=False, proxy_headers=False, timeout_graceful_shutdown=3, timeout_keep_alive=15,
-        limit_concurrency=500, h11_max_incomplete_event_size=64 * 1024,
-    )  # fmt: skip
+        app,
+        host=address,
+        port=settings.api_port if port is None else port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=3,
+        timeout_keep_alive=15,
+        limit_concurrency=500,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
     return _Server(config)
 
 

@@ -41,8 +41,15 @@ def sign_in(request: Request, response: Response, wish: SignIn) -> Session:
     if tokens is None:
         return Session(role="operator", open=True)
     role = role_of_token(request, tokens, wish.token)
-    response.set_cookie(COOKIE, tokens.new_session(wish.token), max_age=SESSION_SECONDS, path="/", httponly=True,
-                        samesite="strict", secure=request.url.scheme == "https")  # fmt: skip
+    response.set_cookie(
+        COOKIE,
+        tokens.new_session(wish.token),
+        max_age=SESSION_SECONDS,
+        path="/",
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
     return Session(role=role, open=False)
 
 

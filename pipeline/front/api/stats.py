@@ -9,12 +9,12 @@ from sqlalchemy import Connection, text
 from pipeline.front.api.database import transaction
 from pipeline.front.api.stats_models import CAP, Phase, Stats
 
-PHASES = text("SELECT * FROM pipeline_stats(:cap)")
-RECENT = text("SELECT queue, outcome, n, seconds FROM pipeline_recent(60, 5000)")
-REST = text("""SELECT now() AS at, pipeline_relay_lag() AS lag,
-    (SELECT count(*) FROM (SELECT 1 FROM batches WHERE completed_at IS NULL LIMIT :cap) b) AS batches""")
-WORKERS = text("""SELECT pipeline_worker_state(w) AS state, count(*) AS n
-    FROM workers w WHERE stopped_at IS NULL GROUP BY 1""")
+PHASES = text("SELECT * FROM pipeline.stats(:cap)")
+RECENT = text("SELECT queue, outcome, n, seconds FROM pipeline.attempts_recent(60, 5000)")
+REST = text("""SELECT now() AS at, pipeline.relay_lag() AS lag,
+    (SELECT count(*) FROM (SELECT 1 FROM pipeline.batches WHERE completed_at IS NULL LIMIT :cap) b) AS batches""")
+WORKERS = text("""SELECT pipeline.worker_state(w) AS state, count(*) AS n
+    FROM pipeline.workers w WHERE stopped_at IS NULL GROUP BY 1""")
 HISTORY = """SELECT coalesce(json_agg(h), '[]')::text FROM (
     SELECT at, queue, waiting, queued, running, dead, succeeded, retried, crashed, waited, failed, cancelled
     FROM {table}

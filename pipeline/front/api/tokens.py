@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from pydantic import SecretStr
 
-from pipeline.rules.errors import BadInput
+from pipeline.declare.errors import BadInput
 
 Role = Literal["viewer", "operator"]
 COOKIE = "pipeline_session"

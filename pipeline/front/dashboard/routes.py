@@ -17,8 +17,17 @@ POLICY = (
 )
 # A browser keeps the files, and asks each time whether they changed: after an upgrade nobody sees old ones.
 HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
-VIEWS = ("/", "/jobs", "/jobs/{job_id}", "/dead", "/workers", "/sources", "/batches", "/projects",
-         "/projects/{project_id}")  # fmt: skip
+VIEWS = (
+    "/",
+    "/jobs",
+    "/jobs/{job_id}",
+    "/dead",
+    "/workers",
+    "/sources",
+    "/batches",
+    "/projects",
+    "/projects/{project_id}",
+)
 
 router = APIRouter(include_in_schema=False)
 

@@ -9,10 +9,18 @@ import pytest
 
 from actors.document import registry
 from actors.document.config import DocumentSettings
-from pipeline.sandbox import Sandbox, running_sandbox
+from sandbox import Sandbox, running_sandbox
 
-SETTINGS = ("REGISTRY_URL", "REGISTRY_USER", "REGISTRY_PASSWORD", "GEMINI_URL", "GEMINI_API_KEY", "OCR_ENGINE",
-            "OCR_BOOST", "OCR_WORKER_COUNT")  # fmt: skip
+SETTINGS = (
+    "REGISTRY_URL",
+    "REGISTRY_USER",
+    "REGISTRY_PASSWORD",
+    "GEMINI_URL",
+    "GEMINI_API_KEY",
+    "OCR_ENGINE",
+    "OCR_BOOST",
+    "OCR_WORKER_COUNT",
+)
 
 
 @pytest.fixture(scope="session")

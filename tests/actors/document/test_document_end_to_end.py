@@ -11,8 +11,8 @@ from uuid import UUID
 import psutil
 
 from pipeline import submit, submit_many
-from pipeline.sandbox import Sandbox
-from pipeline.sandbox.papers import PAPERS
+from sandbox import Sandbox
+from sandbox.papers import PAPERS
 from tests.actors.document.accuracy import accuracy
 from tests.actors.document.memory import watched
 from tests.place import Place, lives
@@ -74,8 +74,13 @@ def test_every_bad_document_ends_with_its_own_error_and_the_worker_lives_on(
     worker = place.worker(threads=4, **environment)
     pids = place.pids()
     with watched(worker.pid) as memory:
-        jobs = dict(zip((*BAD, *NO_PDF), submit_many(None, "document", [
-            {"document_number": number} for number in (*BAD, *NO_PDF)]), strict=True))  # fmt: skip
+        jobs = dict(
+            zip(
+                (*BAD, *NO_PDF),
+                submit_many(None, "document", [{"document_number": number} for number in (*BAD, *NO_PDF)]),
+                strict=True,
+            )
+        )
         place.finished(*jobs.values(), timeout=120)
         good = submit(None, "document", {"document_number": GAZETTE})
         assert place.finished(good, timeout=120)[0]["status"] == "succeeded"
@@ -115,7 +120,7 @@ def test_a_cancel_stops_the_reading_and_leaves_nothing_of_it(place: Place, envir
         p.pid for p in psutil.Process(worker.pid).children(recursive=True) if "isolated_child" in str(p.cmdline())
     ]
     assert len(readers) == 1
-    place.db.execute("SELECT pipeline_cancel(%s, 'wrong document')", (job,))
+    place.db.execute("SELECT pipeline.cancel(%s, 'wrong document')", (job,))
     place.until(lambda: not lives(readers[0]) and temp_files(place) == [], 10, "the reader to stop")
     assert place.count("SELECT count(*) FROM document_pages") == 0
     seen = queue(place, job)

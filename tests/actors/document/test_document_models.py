@@ -14,9 +14,9 @@ from actors.document.config import DocumentSettings
 from actors.document.engines import Recognised, choose_engine
 from actors.document.gemini import GeminiEngine, generate
 from actors.document.pdf import open_pdf
-from pipeline.rules.errors import Permanent, Transient
-from pipeline.sandbox import Sandbox
-from pipeline.sandbox.papers import PAPERS, pdf
+from pipeline.declare.errors import Permanent, Transient
+from sandbox import Sandbox
+from sandbox.papers import PAPERS, pdf
 from tests.actors.document.accuracy import accuracy
 
 DEED = "RF-1937-0117"
@@ -103,7 +103,7 @@ def test_an_openai_compatible_model_can_boost_too(sandbox: Sandbox, monkeypatch:
 def test_a_page_that_gemini_will_not_read_fails_for_good() -> None:
     """A refusal is no empty page."""
     from actors.document.gemini import _text
-    from pipeline.guards.http import Fetched
+    from pipeline.http.client import Fetched
 
     def fetched(body: bytes) -> Fetched:
         return Fetched("u", "u", 200, httpx.Headers(), body, len(body))

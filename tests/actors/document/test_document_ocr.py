@@ -12,9 +12,9 @@ from actors.document import ocr as phase
 from actors.document.config import DocumentSettings
 from actors.document.engines import Recognised
 from actors.document.storage import FolderStore
-from pipeline.flow.job import Job
-from pipeline.rules.errors import Permanent, StaleClaim
-from pipeline.sandbox.raw_pdf import printed
+from pipeline.declare.errors import Permanent, StaleClaim
+from pipeline.declare.job import Job
+from sandbox.raw_pdf import printed
 
 
 class CountingEngine:

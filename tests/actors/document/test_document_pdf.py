@@ -8,8 +8,8 @@ import pytest
 
 from actors.document.config import DocumentSettings
 from actors.document.pdf import Unreadable, open_pdf
-from pipeline.sandbox.papers import pdf
-from pipeline.sandbox.raw_pdf import Line, printed
+from sandbox.papers import pdf
+from sandbox.raw_pdf import Line, printed
 
 PAGE = printed([[Line(60, 700, "Bonjour")]])
 
@@ -27,7 +27,7 @@ PAGE = printed([[Line(60, 700, "Bonjour")]])
         (b"%PDF-1.7\n" + bytes(range(256)) * 20 + b"%%EOF", "damaged"),
         (b"", "truncated"),
     ],
-)  # fmt: skip
+)
 def test_every_bad_file_is_refused_with_its_reason(tmp_path: Path, content: bytes, says: str) -> None:
     """At once: no page of it is rendered."""
     path = tmp_path / "bad.pdf"

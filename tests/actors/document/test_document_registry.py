@@ -11,10 +11,10 @@ import pytest
 from actors.document.config import DocumentSettings
 from actors.document.registre_extraction import asked_number, registre_extraction
 from actors.document.registry import Entry, shared_registry
-from pipeline.flow.job import Job
-from pipeline.rules.errors import Permanent, Transient
-from pipeline.sandbox import Sandbox
-from pipeline.sandbox.papers import pdf
+from pipeline.declare.errors import Permanent, Transient
+from pipeline.declare.job import Job
+from sandbox import Sandbox
+from sandbox.papers import pdf
 
 NOTE = "RF-1937-0118"
 NOTE_JOB = Job(body={"document_number": NOTE})
@@ -93,9 +93,12 @@ def test_a_document_that_is_too_large_leaves_nothing(
     ],
 )
 def test_a_download_that_goes_wrong_leaves_nothing_and_can_be_repeated(
-    sandbox: Sandbox, settings: DocumentSettings, monkeypatch: pytest.MonkeyPatch, fault: dict[str, object],
+    sandbox: Sandbox,
+    settings: DocumentSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: dict[str, object],
     error: type[Exception],
-) -> None:  # fmt: skip
+) -> None:
     """Cut off, refused, noise, or too late."""
     monkeypatch.setenv("PIPELINE_DOCUMENT_READ_SECONDS", "1")
     sandbox.add_fault(match=f"/registry/documents/{NOTE}/pdf", times=1, **fault)

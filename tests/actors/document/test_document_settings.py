@@ -6,9 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from actors.document.config import DEMO_PASSWORD, DEMO_USER, DocumentSettings, only
-from pipeline.rules.errors import BadInput
-from pipeline.sandbox import registry
+from pipeline.declare.errors import BadInput
 from pipeline.settings import read
+from sandbox import registry
 
 
 def test_without_an_address_the_sandbox_is_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,9 +30,14 @@ def test_an_address_needs_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("OCR_WORKER_COUNT", "0"), ("OCR_ENGINE", "magic"), ("GEMINI_URL", "ftp://x"), ("GEMINI_MODEL", "../x"),
-     ("PIPELINE_DOCUMENT_MAX_PAGES", "-1")],
-)  # fmt: skip
+    [
+        ("OCR_WORKER_COUNT", "0"),
+        ("OCR_ENGINE", "magic"),
+        ("GEMINI_URL", "ftp://x"),
+        ("GEMINI_MODEL", "../x"),
+        ("PIPELINE_DOCUMENT_MAX_PAGES", "-1"),
+    ],
+)
 def test_a_wrong_setting_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     """When the worker starts, not at the first document; two mistakes in one message."""
     monkeypatch.setenv(name, value)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from actors.document.storage import FolderStore, TooLarge
-from pipeline.rules.errors import Permanent
+from pipeline.declare.errors import Permanent
 
 
 def test_the_same_bytes_have_the_same_key(tmp_path: Path) -> None:

@@ -38,9 +38,9 @@ RETURNING *;"""
 def waiting(place: Place, phase: str = "ocr") -> UUID:
     """A document job that waits at ``phase``."""
     job = submit(None, "document", {"document_number": "RF-1937-0117"})
-    place.db.execute("UPDATE jobs SET phase = %s WHERE id = %s", (phase, job))
+    place.db.execute("UPDATE pipeline.jobs SET phase = %s WHERE id = %s", (phase, job))
     place.db.execute(
-        "UPDATE outbox SET phase_id = (SELECT id FROM phases WHERE queue = 'document.' || %s) WHERE job_id = %s",
+        "UPDATE pipeline.outbox SET phase_id = (SELECT id FROM pipeline.phases WHERE queue = 'document.' || %s) WHERE job_id = %s",
         (phase, job),
     )
     return job
@@ -49,9 +49,9 @@ def waiting(place: Place, phase: str = "ocr") -> UUID:
 def running(place: Place, phase: str = "ocr", worker: str = "worker-1") -> UUID:
     """A document job that a worker claimed eleven minutes ago."""
     job = waiting(place, phase)
-    place.db.execute("DELETE FROM outbox WHERE job_id = %s", (job,))
+    place.db.execute("DELETE FROM pipeline.outbox WHERE job_id = %s", (job,))
     place.db.execute(
-        "UPDATE jobs SET status = 'running', fence = fence + 1, locked_by = %s, heartbeat_at = now(),"
+        "UPDATE pipeline.jobs SET status = 'running', fence = fence + 1, locked_by = %s, heartbeat_at = now(),"
         " locked_at = now() - interval '11 minutes' WHERE id = %s",
         (worker, job),
     )
@@ -76,7 +76,7 @@ def test_each_state_has_the_seeds_number(place: Place) -> None:
     assert [seen(place, job)["ocr_attempts"] for job in jobs] == [0, 0, 0, 1]
     for status, number in (("succeeded", 5), ("failed", 6), ("cancelled", 6)):
         job = waiting(place)
-        place.db.execute("UPDATE jobs SET status = %s, completed_at = now() WHERE id = %s", (status, job))
+        place.db.execute("UPDATE pipeline.jobs SET status = %s, completed_at = now() WHERE id = %s", (status, job))
         assert seen(place, job)["status_id"] == number
 
 
@@ -102,8 +102,8 @@ def test_the_reset_by_hand_takes_the_job_from_its_worker(place: Place) -> None:
     row = seen(place, job)
     assert (row["status_id"], row["ocr_worker_id"], row["ocr_attempts"]) == (3, None, 0)
     assert "reset by hand" in row["ocr_error"]
-    assert place.count("SELECT count(*) FROM outbox WHERE job_id = %s AND sent_at IS NULL", job) == 1
-    assert not place.row("SELECT pipeline_hold(%s, %s) AS held", job, fence)["held"]  # type: ignore[index]
+    assert place.count("SELECT count(*) FROM pipeline.outbox WHERE job_id = %s AND sent_at IS NULL", job) == 1
+    assert not place.row("SELECT pipeline.hold(%s, %s) AS held", job, fence)["held"]  # type: ignore[index]
     assert seen(place, bystander)["status_id"] == 4
     assert place.db.execute(RESET.format(f"'{job}'")).rowcount == 1  # a repeat finds nothing to do
 
@@ -150,6 +150,6 @@ def test_a_cancel_takes_the_pages_with_it(place: Place) -> None:
             (number,),
         )
     assert seen(place, job)["text"] is None
-    place.db.execute("SELECT pipeline_cancel(%s, 'wrong document')", (job,))
+    place.db.execute("SELECT pipeline.cancel(%s, 'wrong document')", (job,))
     assert [row["job_id"] for row in place.rows("SELECT job_id FROM document_pages")] == [other]
     assert (seen(place, job)["status_id"], seen(place, job)["ocr_error"]) == (6, "wrong document")

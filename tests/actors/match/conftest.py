@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Connection, Engine
 
 from actors.match.config import MatchSettings, worker_settings
-from db.engine import engine as open_engine
-from pipeline.sandbox import Sandbox, running_sandbox
-from pipeline.services import Servers
+from pipeline.dev.services import Servers
+from pipeline.store.engine import engine as open_engine
+from sandbox import Sandbox, running_sandbox
 from tests.databases import Databases
 
 

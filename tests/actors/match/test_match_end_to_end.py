@@ -13,9 +13,9 @@ from sqlalchemy import event, text
 from actors.match.decide import ProjectSettings
 from actors.match.entries import add_entries
 from actors.match.projects import cancel_project, create_project, delete_project, progress, start_match
-from pipeline.flow import database
-from pipeline.sandbox import Sandbox
-from pipeline.sandbox.wikidata_labelled import labelled
+from pipeline.store import database
+from sandbox import Sandbox
+from sandbox.wikidata_labelled import labelled
 from tests.place import Place
 
 
@@ -47,8 +47,11 @@ def match(project: int, **environment: str) -> dict[str, Any]:
 
 
 def ended(place: Place, project: int, timeout: float = 60.0) -> dict[str, Any]:
-    place.until(lambda: place.count("SELECT count(*) FROM projects WHERE id = %s AND status = 'COMPLETED'", project),
-                timeout, f"the project to complete; now {place.statuses()}")  # fmt: skip
+    place.until(
+        lambda: place.count("SELECT count(*) FROM projects WHERE id = %s AND status = 'COMPLETED'", project),
+        timeout,
+        f"the project to complete; now {place.statuses()}",
+    )
     with database.engine().connect() as connection:
         return progress(connection, project)
 
@@ -70,9 +73,14 @@ def test_a_project_is_matched_under_one_limit_and_completes(
     calls, span = len(seen["arrivals"]), seen["arrivals"][-1] - seen["arrivals"][0]
     assert calls > 180 and seen["busiest_second"] <= 48
     assert (calls - 8) / span <= 40
-    assert place.count("SELECT sum(attempts) FROM jobs") == 0
-    assert place.count("SELECT count(*) FROM attempts WHERE outcome = 'parked' AND error LIKE '%%rate_limit%%'") > 0
-    assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'match-finish' AND status = 'succeeded'") == 1
+    assert place.count("SELECT sum(attempts) FROM pipeline.jobs") == 0
+    assert (
+        place.count("SELECT count(*) FROM pipeline.attempts WHERE outcome = 'snoozed' AND error LIKE '%%rate_limit%%'")
+        > 0
+    )
+    assert (
+        place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'match-finish' AND status = 'succeeded'") == 1
+    )
 
 
 def test_one_retry_after_slows_every_worker_and_charges_nobody(
@@ -83,14 +91,19 @@ def test_one_retry_after_slows_every_worker_and_charges_nobody(
     project = new_project(people(60))
     match(project)
     place.worker(threads=6, processes=2, **environment)
-    place.until(lambda: place.count("SELECT count(*) FROM lanes WHERE paused_until > now()"), 30, "the pause")
-    [lane] = place.rows("SELECT * FROM lanes WHERE name = 'wikidata'")
+    place.until(
+        lambda: place.count("SELECT count(*) FROM pipeline.rate_limits WHERE paused_until > now()"), 30, "the pause"
+    )
+    [rate_limit] = place.rows("SELECT * FROM pipeline.rate_limits WHERE name = 'wikidata'")
     ended(place, project)
-    assert lane["pause_reason"] == "retry_after"
-    assert place.count("SELECT sum(attempts) FROM jobs") == 0
+    assert rate_limit["pause_reason"] == "retry_after"
+    assert place.count("SELECT sum(attempts) FROM pipeline.jobs") == 0
     early = place.count(
-        """SELECT count(*) FROM attempts WHERE phase = 'entity-match' AND outcome = 'succeeded'
-           AND started_at BETWEEN %s - interval '2 seconds' AND %s""", lane["paused_until"], lane["paused_until"])  # fmt: skip
+        """SELECT count(*) FROM pipeline.attempts WHERE phase = 'entity-match' AND outcome = 'succeeded'
+           AND started_at BETWEEN %s - interval '2 seconds' AND %s""",
+        rate_limit["paused_until"],
+        rate_limit["paused_until"],
+    )
     assert early == 0
 
 
@@ -102,9 +115,11 @@ def test_a_project_deleted_while_fifty_of_its_tasks_run_leaves_nothing(
     fast = {**environment, "WIKIDATA_RATE": "2000", "WIKIDATA_BURST": "500"}
     project = new_project(people(80))
     match(project)
-    place.db.execute("UPDATE lanes SET rate = NULL")
+    place.db.execute("UPDATE pipeline.rate_limits SET rate = NULL")
     place.worker(threads=30, processes=2, **fast)
-    place.until(lambda: place.count("SELECT count(*) FROM jobs WHERE status = 'running'") == 50, 60, "fifty at once")
+    place.until(
+        lambda: place.count("SELECT count(*) FROM pipeline.jobs WHERE status = 'running'") == 50, 60, "fifty at once"
+    )
     with database.engine().begin() as connection:
         delete_project(connection, project)
     place.until(lambda: place.depth("match.entity-match") == 0, 60, "every message to be acknowledged")
@@ -137,14 +152,14 @@ def test_a_large_project_is_fanned_out_by_a_job_of_its_own_and_can_be_cancelled(
     monkeypatch.setattr("actors.match.projects.AT_ONCE", 100)
     project = new_project([{"name": f"Person {n}"} for n in range(1200)])
     started = match(project)
-    assert [row["workflow"] for row in place.rows("SELECT workflow FROM jobs")] == ["match-fanout"]
+    assert [row["workflow"] for row in place.rows("SELECT workflow FROM pipeline.jobs")] == ["match-fanout"]
     place.worker(threads=2, queues=("match-fanout.fan-out",), **environment)
-    place.until(lambda: place.count("SELECT count(*) FROM batches WHERE sealed"), 30, "the fan-out")
-    assert place.count("SELECT total FROM batches WHERE id = %s", started["batch_id"]) == 1200
+    place.until(lambda: place.count("SELECT count(*) FROM pipeline.batches WHERE sealed"), 30, "the fan-out")
+    assert place.count("SELECT total FROM pipeline.batches WHERE id = %s", started["batch_id"]) == 1200
     with database.engine().begin() as connection:
         assert cancel_project(connection, project) == 1200
         assert progress(connection, project)["status"] == "CANCELLED"
-    assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'match' AND status = 'cancelled'") == 1200
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'match' AND status = 'cancelled'") == 1200
 
 
 def test_ten_thousand_tasks_are_queued_with_one_statement_for_the_jobs(
@@ -157,8 +172,8 @@ def test_ten_thousand_tasks_are_queued_with_one_statement_for_the_jobs(
         event.listen(connection, "before_cursor_execute", lambda c, k, statement, *rest: sent.append(statement))
         started = start_match(connection, project)
     assert started["tasks"] == 10_000 and len(sent) <= 11, sent
-    assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'match'") == 10_000
-    assert place.count("SELECT count(*) FROM outbox") == 10_000
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'match'") == 10_000
+    assert place.count("SELECT count(*) FROM pipeline.outbox") == 10_000
 
 
 def test_delete_and_fan_out_do_not_block_one_another(
@@ -169,7 +184,9 @@ def test_delete_and_fan_out_do_not_block_one_another(
     project = new_project([{"name": f"Person {n}"} for n in range(4000)])
     match(project)
     place.worker(threads=4, **environment)
-    place.until(lambda: place.count("SELECT count(*) FROM jobs WHERE workflow = 'match'") > 0, 30, "the first page")
+    place.until(
+        lambda: place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'match'") > 0, 30, "the first page"
+    )
     done = threading.Event()
 
     def delete() -> None:
@@ -180,5 +197,5 @@ def test_delete_and_fan_out_do_not_block_one_another(
 
     threading.Thread(target=delete).start()
     assert done.wait(30)
-    place.until(lambda: place.count("SELECT count(*) FROM jobs") == 0, 20, "the jobs to be gone")
-    assert place.count("SELECT count(*) FROM tasks") == place.count("SELECT count(*) FROM batches") == 0
+    place.until(lambda: place.count("SELECT count(*) FROM pipeline.jobs") == 0, 20, "the jobs to be gone")
+    assert place.count("SELECT count(*) FROM tasks") == place.count("SELECT count(*) FROM pipeline.batches") == 0

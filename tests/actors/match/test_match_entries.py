@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 from actors.match.entries import add_entries, load_csv
 from actors.match.projects import NoSuchProject, create_project
 from actors.match.upload import LONGEST_ROW, Entry, read_csv
-from pipeline.rules.errors import BadInput
+from pipeline.declare.errors import BadInput
 
 
 def read(content: str, size: int = 7) -> list[tuple[int, Entry]]:

@@ -39,7 +39,7 @@ def test_a_project_by_its_requests(api: httpx.Client, place: Place) -> None:
     assert (sent.status_code, sent.json()) == (201, {"added": 2000})
     started = api.post(f"{url}/match", headers={"traceparent": "00-" + "a" * 32 + "-" + "b" * 16 + "-01"})
     assert (started.status_code, started.headers["location"], started.json()["tasks"]) == (202, url, 2001)
-    assert place.count("SELECT count(*) FROM jobs WHERE trace_id = %s", "a" * 32) == 2001
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE trace_id = %s", "a" * 32) == 2001
     assert api.post(f"{url}/match").status_code == 409
     shown = api.get(url).json()
     assert (shown["status"], shown["tasks"], shown["done"]) == ("MATCHING", {"total": 2001, "queued": 2001}, 0.0)
@@ -52,7 +52,7 @@ def test_a_project_by_its_requests(api: httpx.Client, place: Place) -> None:
     assert [row["status"] for row in api.get("/v1/projects").json()["items"]] == ["CANCELLED"]
     assert api.delete(url).status_code == 204
     assert api.get(url).status_code == api.delete(url).status_code == api.get(f"{url}/tasks").status_code == 404
-    assert place.count("SELECT count(*) FROM jobs") == 0
+    assert place.count("SELECT count(*) FROM pipeline.jobs") == 0
 
 
 @pytest.mark.parametrize(

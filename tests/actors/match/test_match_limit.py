@@ -11,9 +11,9 @@ import pytest
 from actors.match.decide import ProjectSettings
 from actors.match.entries import add_entries
 from actors.match.projects import cancel_project, create_project, start_match
-from pipeline.flow import database
-from pipeline.sandbox import Sandbox
-from pipeline.sandbox.wikidata_labelled import labelled
+from pipeline.store import database
+from sandbox import Sandbox
+from sandbox.wikidata_labelled import labelled
 from tests.place import Place
 
 DONE = "SELECT count(*) FROM tasks WHERE status = 'COMPLETED'"
@@ -46,7 +46,7 @@ def test_a_large_project_begins_at_its_limit(place: Place, sandbox: Sandbox, env
     began = monotonic()
     place.until(lambda: monotonic() - began >= 15, 20, "fifteen seconds")
     done, seen = place.count(DONE), arrivals(sandbox)
-    sent = place.count("SELECT count(*) FROM attempts") + place.count("SELECT count(*) FROM turns")
+    sent = place.count("SELECT count(*) FROM pipeline.attempts") + place.count("SELECT count(*) FROM pipeline.permits")
     print(f"3,000 records at 5 calls/s: {done} done in 15 s, {len(seen['arrivals'])} calls, {sent} attempts")
     assert len(seen["arrivals"]) >= 60 and done >= 25
     assert seen["busiest_second"] <= 10, "rate and bucket"
@@ -62,7 +62,9 @@ def test_what_was_cancelled_leaves_the_limit_to_the_next(
     place.until(lambda: place.count(DONE) >= 5, 30, "the first to be done")
     with database.engine().begin() as connection:
         cancel_project(connection, project)
-    place.until(lambda: place.count("SELECT count(*) FROM jobs WHERE status = 'running'") == 0, 10, "the last attempts")
+    place.until(
+        lambda: place.count("SELECT count(*) FROM pipeline.jobs WHERE status = 'running'") == 0, 10, "the last attempts"
+    )
     before = len(arrivals(sandbox)["arrivals"])
     start(1)
     began = monotonic()
@@ -75,15 +77,15 @@ def test_what_was_cancelled_leaves_the_limit_to_the_next(
 def test_a_wikidata_that_asks_for_a_wait_of_nothing_is_bounded_too(
     place: Place, sandbox: Sandbox, environment: dict[str, str]
 ) -> None:
-    """W3: the pause of the lane, which every such answer makes, is no progress of the job."""
+    """W3: the pause of the rate limit, which every such answer makes, is no progress of the job."""
     sandbox.add_fault(match="/w/api.php", status=429, retry_after="0")
     place.worker(threads=4, **environment)
     start(1)
     began = monotonic()
-    place.until(lambda: place.count("SELECT waits FROM jobs WHERE workflow = 'match'") >= 4, 30, "four waits")
+    place.until(lambda: place.count("SELECT waits FROM pipeline.jobs WHERE workflow = 'match'") >= 4, 30, "four waits")
     assert monotonic() - began >= 1 + 1.25 + 1.25**2
-    place.db.execute("UPDATE jobs SET waits = 100, attempts = max_attempts - 1 WHERE workflow = 'match'")
-    place.db.execute("UPDATE outbox SET due_at = now() WHERE due_at IS NOT NULL")
+    place.db.execute("UPDATE pipeline.jobs SET waits = 100, attempts = max_attempts - 1 WHERE workflow = 'match'")
+    place.db.execute("UPDATE pipeline.outbox SET due_at = now() WHERE due_at IS NOT NULL")
     place.db.execute("SELECT pg_notify('pipeline_relay', '')")
     place.until(lambda: place.count("SELECT count(*) FROM tasks WHERE status = 'FAILED'"), 20, "the end")
     [task] = place.rows("SELECT error_message FROM tasks")

@@ -23,8 +23,8 @@ from actors.match.projects import (
     start_match,
 )
 from actors.match.store import keep_decision, stored_match
-from pipeline.flow.job import Job
-from pipeline.rules.errors import BadInput, StaleClaim
+from pipeline.declare.errors import BadInput, StaleClaim
+from pipeline.declare.job import Job
 
 
 def project_with(connection: Connection, entries: int) -> int:
@@ -45,7 +45,7 @@ def decide_all(connection: Connection, project: int) -> None:
 def complete(connection: Connection, project: int) -> None:
     done = project_completion(Job(body={"project_id": project}))
     assert done.write is not None
-    connection.execute(text("update batches set remaining = 0, completed_at = now() where sealed"))
+    connection.execute(text("update pipeline.batches set remaining = 0, completed_at = now() where sealed"))
     done.write(connection)
 
 
@@ -67,22 +67,22 @@ def test_a_project_from_its_creation_to_its_end_and_again(connection: Connection
     decide_all(connection, project)
     complete(connection, project)
     assert start_match(connection, project)["tasks"] == 4
-    assert count(connection, "select count(*) from jobs where workflow = 'match'") == 3 + 1 + 4
+    assert count(connection, "select count(*) from pipeline.jobs where workflow = 'match'") == 3 + 1 + 4
 
 
-def test_the_limit_of_the_settings_is_the_lanes(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_of_the_settings_is_the_rate_limits(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set again at every start; half of the bucket is kept for calls that come late."""
     monkeypatch.setenv("WIKIDATA_RATE", "17")
     monkeypatch.setenv("WIKIDATA_BURST", "6")
     start_match(connection, project_with(connection, 1))
-    row = connection.execute(text("select rate, burst from lanes where name = 'wikidata'")).one()
+    row = connection.execute(text("select rate, burst from pipeline.rate_limits where name = 'wikidata'")).one()
     assert tuple(row) == (17.0, 3.0)
 
 
 def test_the_callers_trace_goes_with_every_job(connection: Connection) -> None:
     """From the request to each task."""
     start_match(connection, project_with(connection, 2), traceparent="00-" + "a" * 32 + "-" + "b" * 16 + "-01")
-    assert count(connection, f"select count(*) from jobs where trace_id = '{'a' * 32}'") == 2
+    assert count(connection, f"select count(*) from pipeline.jobs where trace_id = '{'a' * 32}'") == 2
 
 
 def test_a_fan_out_that_dies_and_starts_again_doubles_nothing(
@@ -93,7 +93,7 @@ def test_a_fan_out_that_dies_and_starts_again_doubles_nothing(
     monkeypatch.setattr("actors.match.fan_out._PAGE_END", fan_out.__globals__["_PAGE_END"].replace("1000", "4"))
     project = project_with(connection, 10)
     start_match(connection, project)
-    body = connection.execute(text("select body from jobs where workflow = 'match-fanout'")).scalar_one()
+    body = connection.execute(text("select body from pipeline.jobs where workflow = 'match-fanout'")).scalar_one()
     pages = 0
 
     def keep(statement: str, values: Mapping[str, Any]) -> bool:
@@ -110,13 +110,13 @@ def test_a_fan_out_that_dies_and_starts_again_doubles_nothing(
     job = Job(body=body, read_rows=read, keep_rows=keep)
     with pytest.raises(StaleClaim):
         fan_out(job)
-    assert count(connection, "select count(*) from jobs where workflow = 'match'") == 4
+    assert count(connection, "select count(*) from pipeline.jobs where workflow = 'match'") == 4
     decide_all(connection, project)
     done = fan_out(job)
     assert done.result == {"queued": 6} and done.write is not None
     done.write(connection)
-    assert count(connection, "select count(*) from jobs where workflow = 'match'") == 10
-    assert count(connection, "select total from batches where sealed") == 10
+    assert count(connection, "select count(*) from pipeline.jobs where workflow = 'match'") == 10
+    assert count(connection, "select total from pipeline.batches where sealed") == 10
 
 
 def test_a_task_whose_job_is_lost_does_not_keep_its_project_waiting(connection: Connection) -> None:
@@ -125,8 +125,10 @@ def test_a_task_whose_job_is_lost_does_not_keep_its_project_waiting(connection: 
     start_match(connection, project)
     decide_one = list_tasks(connection, project, 0, 1)[0]["id"]
     keep_decision(decide_one, Decision("matched", "Q5", 0.9, ""), [])(connection)
-    jobs = connection.execute(text("select id from jobs where workflow = 'match' order by body ->> 'task_id'")).all()
-    connection.execute(text("delete from jobs where id = :id"), {"id": jobs[1].id})
+    jobs = connection.execute(
+        text("select id from pipeline.jobs where workflow = 'match' order by body ->> 'task_id'")
+    ).all()
+    connection.execute(text("delete from pipeline.jobs where id = :id"), {"id": jobs[1].id})
     complete(connection, project)
     shown = progress(connection, project)
     assert (shown["status"], shown["tasks"]) == ("COMPLETED", {"total": 2, "completed": 1, "failed": 1})

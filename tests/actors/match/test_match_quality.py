@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bench.matching import quality
-from pipeline.sandbox import Sandbox
-from pipeline.sandbox.wikidata_labelled import labelled
+from sandbox import Sandbox
+from sandbox.wikidata_labelled import labelled
 
 
 def test_precision_and_recall_on_the_labelled_records(sandbox: Sandbox) -> None:

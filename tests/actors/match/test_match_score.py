@@ -151,10 +151,18 @@ def test_a_record_is_read_from_what_columns_say() -> None:
     assert (record.dates, record.type) == ({"P569": When(1850, 1)}, "Q5")
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-                        st.sampled_from(["labels", "aliases", "claims", "en", "value", "P31", "P569", "mainsnak", "datavalue"]),
-                        inner, max_size=4), max_leaves=20)  # fmt: skip
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["labels", "aliases", "claims", "en", "value", "P31", "P569", "mainsnak", "datavalue"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
 
 
 @given(st.dictionaries(st.sampled_from(["labels", "aliases", "descriptions", "claims"]), JSON), NAMES)

@@ -31,8 +31,12 @@ def project_with(connection: Connection, entries: int) -> int:
 
 def jobs(connection: Connection, workflow: str = "match") -> list[dict[str, Any]]:
     """By task and generation: ids of one millisecond are in no order."""
-    return rows(connection, """select * from jobs where workflow = :workflow
-        order by (body ->> 'task_id')::bigint, split_part(idempotency_key, ':', 2)""", workflow=workflow)  # fmt: skip
+    return rows(
+        connection,
+        """select * from pipeline.jobs where workflow = :workflow
+        order by (body ->> 'task_id')::bigint, split_part(idempotency_key, ':', 2)""",
+        workflow=workflow,
+    )
 
 
 def statuses(connection: Connection) -> list[str]:
@@ -41,10 +45,14 @@ def statuses(connection: Connection) -> list[str]:
 
 def fail(connection: Connection, job: UUID) -> None:
     """As a worker would: claim it, then give it up."""
-    run(connection, "delete from outbox where job_id = :job", job=job)
-    run(connection, """update jobs set status = 'running', fence = 1, locked_by = 'w', locked_at = now(),
-                       heartbeat_at = now() where id = :job""", job=job)  # fmt: skip
-    verdict = rows(connection, "select pipeline_fail(:job, 1, 'Wikidata refused') as said", job=job)[0]["said"]
+    run(connection, "delete from pipeline.outbox where job_id = :job", job=job)
+    run(
+        connection,
+        """update pipeline.jobs set status = 'running', fence = 1, locked_by = 'w', locked_at = now(),
+                       heartbeat_at = now() where id = :job""",
+        job=job,
+    )
+    verdict = rows(connection, "select pipeline.fail(:job, 1, 'Wikidata refused') as said", job=job)[0]["said"]
     assert verdict == "failed"
 
 
@@ -58,7 +66,7 @@ def test_an_entry_brings_its_task(connection: Connection) -> None:
 
 
 def test_setting_tasks_to_queued_submits_one_job_each_in_one_batch(connection: Connection) -> None:
-    """The seed's UPDATE: bodies hold references only, the lane is Wikidata's, the batch will complete the project."""
+    """The seed's UPDATE: bodies hold references only, the rate limit is Wikidata's, the batch will complete the project."""
     project = project_with(connection, 3)
     run(connection, "update tasks set status = 'QUEUED' where project_id = :p", p=project)
     tasks = rows(connection, "select * from tasks order by id")
@@ -67,8 +75,8 @@ def test_setting_tasks_to_queued_submits_one_job_each_in_one_batch(connection: C
         {"project_id": project, "task_id": t["id"], "dataset_entry_id": t["dataset_entry_id"]} for t in tasks
     ]
     assert [job[KEY] for job in made] == [f"{task['id']}:1" for task in tasks]
-    assert {(job["lane"], job["phase"]) for job in made} == {("wikidata", "entity-match")}
-    [batch] = rows(connection, "select * from batches")
+    assert {(job["rate_limit"], job["phase"]) for job in made} == {("wikidata", "entity-match")}
+    [batch] = rows(connection, "select * from pipeline.batches")
     assert {job["batch_id"] for job in made} == {batch["id"]}
     assert (batch["total"], batch["sealed"], batch["callback_body"]) == (3, True, {"project_id": project})
     assert rows(connection, "select status from projects") == [{"status": "MATCHING"}]
@@ -79,7 +87,7 @@ def test_queueing_what_is_queued_keeps_its_job_and_replaces_a_lost_one(connectio
     project_with(connection, 2)
     run(connection, "update tasks set status = 'QUEUED'")
     kept, lost = jobs(connection)
-    run(connection, "select pipeline_delete(array[cast(:job as uuid)])", job=lost["id"])
+    run(connection, "select pipeline.delete(array[cast(:job as uuid)])", job=lost["id"])
     run(connection, "update tasks set status = 'QUEUED' where updated_at < now() + interval '1 hour'")
     first, second = jobs(connection)
     assert (first["id"], first[KEY]) == (kept["id"], kept[KEY])
@@ -104,11 +112,11 @@ def test_a_job_that_fails_takes_its_task_along_and_back_again(connection: Connec
     run(connection, "update tasks set status = 'QUEUED'")
     failed, cancelled = jobs(connection)
     fail(connection, failed["id"])
-    run(connection, "select pipeline_cancel(cast(:job as uuid))", job=cancelled["id"])
+    run(connection, "select pipeline.cancel(cast(:job as uuid))", job=cancelled["id"])
     shown = rows(connection, "select status, error_message from tasks order by id")
     assert shown[0] == {"status": "FAILED", "error_message": "Wikidata refused"}
     assert shown[1]["status"] == "CANCELLED"
-    run(connection, "select pipeline_replay(cast(:job as uuid))", job=failed["id"])
+    run(connection, "select pipeline.replay(cast(:job as uuid))", job=failed["id"])
     assert statuses(connection) == ["QUEUED", "CANCELLED"]
     assert len(jobs(connection)) == 2
 
@@ -116,7 +124,7 @@ def test_a_job_that_fails_takes_its_task_along_and_back_again(connection: Connec
 def test_a_strangers_job_does_not_trouble_the_engine(connection: Connection) -> None:
     """Submitted without a task or with a key of its own: it fails like any other."""
     for key in ("weather", "1:x", None):
-        [job] = rows(connection, "select pipeline_submit('match', '{}', p_key => :key) as id", key=key)
+        [job] = rows(connection, "select pipeline.submit('match', '{}', p_key => :key) as id", key=key)
         fail(connection, job["id"])
     assert {job["status"] for job in jobs(connection)} == {"failed"}
 
@@ -131,5 +139,9 @@ def test_deleting_a_project_leaves_nothing(connection: Connection) -> None:
     run(connection, "delete from projects where id = :p", p=project)
     assert {job["body"]["project_id"] for job in [*jobs(connection), *jobs(connection, "match-finish")]} == {other}
     assert rows(connection, "select distinct project_id from tasks") == [{"project_id": other}]
-    assert rows(connection, "select 1 from attempts") == []
-    assert len(rows(connection, "select 1 from batches")) == len(rows(connection, "select 1 from outbox")) == 1
+    assert rows(connection, "select 1 from pipeline.attempts") == []
+    assert (
+        len(rows(connection, "select 1 from pipeline.batches"))
+        == len(rows(connection, "select 1 from pipeline.outbox"))
+        == 1
+    )

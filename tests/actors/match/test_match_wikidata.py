@@ -18,9 +18,9 @@ from actors.match.entity_match import candidates, entity_match, merged
 from actors.match.records import Record
 from actors.match.store import Task
 from actors.match.wikidata import SlowDown, Wikidata
-from pipeline.flow.job import Job
-from pipeline.rules.errors import GiveUp, Permanent, Retry, Wait, classify
-from pipeline.sandbox import Sandbox
+from pipeline.declare.errors import GiveUp, Permanent, Retry, Snooze, classify
+from pipeline.declare.job import Job
+from sandbox import Sandbox
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -31,9 +31,12 @@ def job(kept: list[Mapping[str, Any]] | None = None, turns: list[tuple[str, int]
         kept.append(values)
         return True
 
-    return Job(body={"project_id": 1, "task_id": 7, "dataset_entry_id": 7}, keep_rows=keep,
-               read_rows=lambda statement, values: [row] if row else [],
-               take_turn=lambda lane, calls: turns.append((lane, calls)) if turns is not None else None)  # fmt: skip
+    return Job(
+        body={"project_id": 1, "task_id": 7, "dataset_entry_id": 7},
+        keep_rows=keep,
+        read_rows=lambda statement, values: [row] if row else [],
+        take_permit=lambda rate_limit, calls: turns.append((rate_limit, calls)) if turns is not None else None,
+    )
 
 
 def test_search_and_entities_speak_wikidatas_shapes(settings: MatchSettings) -> None:
@@ -89,7 +92,7 @@ def test_a_refused_question_fails_with_wikidatas_own_words(settings: MatchSettin
     [("7", 7, 7), (format_datetime(datetime.now(UTC) + timedelta(minutes=50)), 100, 3000), ("", 5, 5)],
     ids=["seconds", "date", "none"],
 )
-def test_a_429_pauses_the_lane_and_costs_nothing(
+def test_a_429_pauses_the_rate_limit_and_costs_nothing(
     sandbox: Sandbox,
     settings: MatchSettings,
     monkeypatch: pytest.MonkeyPatch,
@@ -101,18 +104,18 @@ def test_a_429_pauses_the_lane_and_costs_nothing(
     """Seconds or a date; without either, a pause of the setting's length. It is no progress of the job."""
     sandbox.add_fault(match="/w/", status=429, retry_after=header)
     rests: list[tuple[str, float, str]] = []
-    monkeypatch.setattr("actors.match.entity_match.rest_lane", lambda *values: rests.append(values))
+    monkeypatch.setattr("actors.match.entity_match.pause_rate_limit", lambda *values: rests.append(values))
     kept: list[Mapping[str, Any]] = []
-    with pytest.raises(Wait) as caught:
+    with pytest.raises(Snooze) as caught:
         candidates(job(kept), Task(7, Record("Jane"), ProjectSettings()))
     assert least <= caught.value.seconds <= most and caught.value.reason == "retry_after" and caught.value.asked
-    [(lane, seconds, reason)] = rests
-    assert (lane, reason) == ("wikidata", "retry_after") and least <= seconds <= most and kept == []
+    [(rate_limit, seconds, reason)] = rests
+    assert (rate_limit, reason) == ("wikidata", "retry_after") and least <= seconds <= most and kept == []
 
 
 def test_a_busy_server_that_says_so_in_json_is_obeyed(settings: MatchSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """``maxlag`` comes with status 200 and a Retry-After."""
-    from pipeline.guards.http import Fetched
+    from pipeline.http.client import Fetched
 
     said = Fetched("u", "u", 200, httpx.Headers({"retry-after": "3"}), b'{"error": {"code": "maxlag"}}', 0)
     monkeypatch.setattr("actors.match.wikidata.fetch", lambda url, **rest: said)
@@ -124,9 +127,10 @@ def test_a_busy_server_that_says_so_in_json_is_obeyed(settings: MatchSettings, m
 def test_the_phase_takes_one_turn_for_all_its_calls_and_keeps_the_ranked_list(settings: MatchSettings) -> None:
     """One search a language and one call for all entities; small result, list with reasons in the write."""
     turns: list[tuple[str, int]] = []
-    done = entity_match(job(turns=turns, name="Haruki Takeda", data={"type": "human"}, found=None,
-                            settings={"languages": ["en", "ja"]}))  # fmt: skip
-    assert sum(calls for _, calls in turns) >= 3 and {lane for lane, _ in turns} == {"wikidata"}
+    done = entity_match(
+        job(turns=turns, name="Haruki Takeda", data={"type": "human"}, found=None, settings={"languages": ["en", "ja"]})
+    )
+    assert sum(calls for _, calls in turns) >= 3 and {rate_limit for rate_limit, _ in turns} == {"wikidata"}
     assert done.result is not None and done.result["decision"] == "matched" and done.write is not None
 
 
@@ -138,8 +142,8 @@ def test_a_call_that_is_late_asks_for_another_turn_and_nothing_is_asked_twice(
     kept: list[Mapping[str, Any]] = []
     task = Task(7, Record("Takeda Haruki"), ProjectSettings())
     first = job(kept)
-    first.take_turn = _far_away_the_second_time()
-    with pytest.raises(Wait):
+    first.take_permit = _far_away_the_second_time()
+    with pytest.raises(Snooze):
         candidates(first, task)
     [values] = kept
     assert json.loads(values["found"])["en"] and sandbox.stats()["requests"] == 1
@@ -154,7 +158,7 @@ def _far_away_the_second_time() -> Callable[[str, int], None]:
     def take(_: str, calls: int) -> None:
         asked.append(calls)
         if len(asked) == 2:
-            raise Wait(100, "rate_limit")
+            raise Snooze(100, "rate_limit")
 
     return take
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pipeline import settings
-from pipeline.flow import database
-from pipeline.sandbox import Sandbox, running_sandbox
-from pipeline.services import Servers
+from pipeline.dev.services import Servers
+from pipeline.store import database
+from sandbox import Sandbox, running_sandbox
 from tests.actors.scrape.stall import Bench, Stall
 from tests.databases import Databases
 from tests.place import Place

@@ -10,10 +10,10 @@ from sqlalchemy import text
 
 from actors.scrape.collect import collect
 from actors.scrape.price_collection import price_collection
-from pipeline.flow import database
-from pipeline.flow.job import Job
-from pipeline.rules.errors import Permanent, Transient, Wait
-from pipeline.sandbox import Sandbox
+from pipeline.declare.errors import Permanent, Snooze, Transient
+from pipeline.declare.job import Job
+from pipeline.store import database
+from sandbox import Sandbox
 from tests.place import Place
 
 FAST = 600_000.0  # a rate that no test reaches
@@ -82,7 +82,7 @@ class Bench:
         """Run a job's phase; what became of it."""
         try:
             price_collection(self.stall.job(self.jobs[number], self.intake, "coins"))
-        except (Wait, Transient, Permanent) as error:
+        except (Snooze, Transient, Permanent) as error:
             return type(error).__name__.lower()
         return "done"
 
@@ -91,7 +91,7 @@ class Bench:
         assert [self.run(number) for number in range(5)] == ["transient"] * 4 + ["wait"]
 
     def let_the_pause_pass(self) -> None:
-        for table, name in (("sources", "id = 'coins'"), ("lanes", "name = 'source:coins'")):
+        for table, name in (("sources", "id = 'coins'"), ("rate_limits", "name = 'source:coins'")):
             self.stall.place.db.execute(f"UPDATE {table} SET paused_until = now() - interval '1 second' WHERE {name}")
 
     @property
@@ -99,7 +99,9 @@ class Bench:
         return self.stall.breaker("coins")
 
     @property
-    def lane_is_paused(self) -> bool:
+    def rate_limit_is_paused(self) -> bool:
         return bool(
-            self.stall.place.count("SELECT count(*) FROM lanes WHERE name = 'source:coins' AND paused_until > now()")
+            self.stall.place.count(
+                "SELECT count(*) FROM pipeline.rate_limits WHERE name = 'source:coins' AND paused_until > now()"
+            )
         )

@@ -16,9 +16,9 @@ from actors.scrape.listing import Intake, Listing
 from actors.scrape.match import match_strength
 from actors.scrape.money import REFERENCE_RATES
 from actors.scrape.normalise import price_points
-from pipeline.guards.http import Fetched, fetch
-from pipeline.rules.errors import Permanent
-from pipeline.sandbox import Sandbox
+from pipeline.declare.errors import Permanent
+from pipeline.http.client import Fetched, fetch
+from sandbox import Sandbox
 
 CENT = Intake("i", "VDB cent", 1909, "S", "cent", "Lincoln")
 SEEN = datetime(2026, 7, 1, tzinfo=UTC)

@@ -11,17 +11,17 @@ import pytest
 from actors.scrape.breaker import SourceFault, SourceState, guarded
 from actors.scrape.config import ScrapeSettings
 from actors.scrape.task import Source
-from pipeline.rules.errors import Wait
+from pipeline.declare.errors import Snooze
 from tests.actors.scrape.stall import Bench
 
 COINS = Source("coins", "coins", "items-api", "http://unused")
 
 
 def test_five_failures_in_a_row_open_it_and_nobody_calls_any_more(bench: Bench) -> None:
-    """The fifth costs nothing any more, the next do not call; the lane holds the others for five minutes."""
+    """The fifth costs nothing any more, the next do not call; the rate limit holds the others for five minutes."""
     bench.open()
     assert [bench.run(number) for number in range(5, 10)] == ["wait"] * 5
-    assert bench.stall.calls("coins") == 5 and bench.lane_is_paused
+    assert bench.stall.calls("coins") == 5 and bench.rate_limit_is_paused
     row = bench.row
     assert (row["failure_streak"], row["pause_reason"], row["times_opened"]) == (5, "breaker", 1)
     left = bench.stall.place.row("SELECT extract(epoch FROM paused_until - now()) AS s FROM sources")
@@ -46,7 +46,7 @@ def test_one_probe_of_all_workers_and_its_success_closes(bench: Bench) -> None:
         assert sorted(pool.map(bench.run, range(8))) == ["done"] + ["wait"] * 7
     assert bench.stall.calls("coins") == 6
     assert (bench.row["failure_streak"], bench.row["paused_until"], bench.row["probes"]) == (0, None, 1)
-    assert not bench.lane_is_paused and bench.run(9) == "done"
+    assert not bench.rate_limit_is_paused and bench.run(9) == "done"
 
 
 def test_a_failed_probe_opens_it_again(bench: Bench) -> None:
@@ -55,7 +55,7 @@ def test_a_failed_probe_opens_it_again(bench: Bench) -> None:
     bench.let_the_pause_pass()
     bench.stall.sandbox.add_fault(match="/market/coins", cut=True)
     assert [bench.run(6), bench.run(7)] == ["wait", "wait"]
-    assert bench.row["open"] and bench.row["times_opened"] == 2 and bench.lane_is_paused
+    assert bench.row["open"] and bench.row["times_opened"] == 2 and bench.rate_limit_is_paused
     assert bench.stall.calls("coins") == 6
 
 
@@ -71,7 +71,7 @@ def test_a_probe_whose_worker_died_is_given_up(bench: Bench, monkeypatch: pytest
     assert SourceState(COINS, other, settings).state == "half-open"
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), Wait(1, "shutdown")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Snooze(1, "shutdown")])
 def test_an_interrupted_probe_says_nothing_and_the_next_job_may_probe(bench: Bench, error: BaseException) -> None:
     """It neither closes nor re-opens, and holds up nobody."""
     bench.open()
@@ -79,14 +79,14 @@ def test_an_interrupted_probe_says_nothing_and_the_next_job_may_probe(bench: Ben
     job = bench.stall.job(bench.jobs[5], bench.intake, "coins")
     with pytest.raises(type(error)), guarded(COINS, job, ScrapeSettings()):
         raise error
-    assert (bench.row["pause_reason"], bench.row["probe_by"]) == ("breaker", None) and not bench.lane_is_paused
+    assert (bench.row["pause_reason"], bench.row["probe_by"]) == ("breaker", None) and not bench.rate_limit_is_paused
     assert bench.run(6) == "done" and bench.row["paused_until"] is None
 
 
 def test_a_call_that_fails_after_it_opened_costs_nothing(bench: Bench) -> None:
     """It was on its way when the others failed."""
     late = bench.stall.job(bench.jobs[9], bench.intake, "coins")
-    with pytest.raises(Wait), guarded(COINS, late, ScrapeSettings()):
+    with pytest.raises(Snooze), guarded(COINS, late, ScrapeSettings()):
         bench.open()
         raise SourceFault("answered 500")
     assert bench.row["times_opened"] == 1
@@ -103,10 +103,10 @@ def test_a_call_that_succeeds_after_it_opened_does_not_close_it(bench: Bench) ->
 def note(bench: Bench, job: UUID, outcome: str) -> None:
     """The engine's record of an attempt, as its retry writes it."""
     bench.stall.place.db.execute(
-        "INSERT INTO attempts (job_id, fence, attempt, ready_at, finished_at, phase, outcome) VALUES (%s, 1, 1, now(), now(), 'price-collection', %s)",
+        "INSERT INTO pipeline.attempts (job_id, fence, attempt, ready_at, finished_at, phase, outcome) VALUES (%s, 1, 1, now(), now(), 'price-collection', %s)",
         (job, outcome),
     )
-    bench.stall.place.db.execute("UPDATE jobs SET attempts = attempts + 1 WHERE id = %s", (job,))
+    bench.stall.place.db.execute("UPDATE pipeline.jobs SET attempts = attempts + 1 WHERE id = %s", (job,))
 
 
 def test_the_failures_that_opened_it_are_given_back_each_once(bench: Bench) -> None:
@@ -117,7 +117,7 @@ def test_the_failures_that_opened_it_are_given_back_each_once(bench: Bench) -> N
         note(bench, bench.jobs[number], "retried")
     assert bench.run(4) == "wait"
     note(bench, bench.jobs[3], "retried")
-    spent = "SELECT count(*) FROM jobs WHERE attempts > 0"
+    spent = "SELECT count(*) FROM pipeline.jobs WHERE attempts > 0"
     assert bench.stall.place.count(spent) == 1
     bench.let_the_pause_pass()
     assert bench.run(5) == "done" and bench.stall.place.count(spent) == 0

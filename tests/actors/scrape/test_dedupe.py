@@ -18,9 +18,14 @@ spaces = st.lists(st.sampled_from([" ", "\t", "\n", "\u00a0", "\u2003"]), min_si
 
 
 def key(
-    title: str = "1909-S VDB Cent", *, url: str = "https://coins.example/item/1", cents: int = 12_345,
-    at: datetime = DAY, kind: str = "sold", external_id: str | None = None,
-) -> str:  # fmt: skip
+    title: str = "1909-S VDB Cent",
+    *,
+    url: str = "https://coins.example/item/1",
+    cents: int = 12_345,
+    at: datetime = DAY,
+    kind: str = "sold",
+    external_id: str | None = None,
+) -> str:
     return dedupe_key(external_id=external_id, url=url, title=title, price_cents=cents, observed_at=at, price_type=kind)
 
 
@@ -76,9 +81,12 @@ def test_the_day_is_the_day_in_utc(hours: int) -> None:
 def test_what_matters_makes_another_key() -> None:
     """Address, title, price, day and type."""
     others = [
-        key(url="https://coins.example/item/2"), key(title="1909 VDB Cent"), key(cents=12_346),
-        key(at=DAY + timedelta(days=1)), key(kind="ask"),
-    ]  # fmt: skip
+        key(url="https://coins.example/item/2"),
+        key(title="1909 VDB Cent"),
+        key(cents=12_346),
+        key(at=DAY + timedelta(days=1)),
+        key(kind="ask"),
+    ]
     assert len({key(), *others}) == 6
 
 

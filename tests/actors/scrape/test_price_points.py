@@ -18,9 +18,9 @@ from actors.scrape.sources import list_sources, pause_source, resume_source
 from actors.scrape.store import save_points, save_value
 from actors.scrape.task import Source, Task
 from actors.scrape.valuation import valuation
-from pipeline.flow import database
-from pipeline.flow.job import NOBODY, Job
-from pipeline.rules.errors import BadInput, Permanent, Wait
+from pipeline.declare.errors import BadInput, Permanent, Snooze
+from pipeline.declare.job import NOBODY, Job
+from pipeline.store import database
 from tests.actors.scrape.stall import Stall
 from tests.place import ROOT
 
@@ -139,15 +139,15 @@ def test_an_intake_without_prices_has_a_valuation_that_says_so(quiet: Stall) -> 
 def test_later_jobs_join_the_open_batch_and_a_finished_one_is_followed_by_a_new_one(quiet: Stall) -> None:
     """One valuation for all jobs of the intake that were open together, and none before the last is final."""
     quiet.source("coins")
-    intake, valuations = quiet.intake(), "SELECT count(*) FROM jobs WHERE workflow = 'valuation'"
+    intake, valuations = quiet.intake(), "SELECT count(*) FROM pipeline.jobs WHERE workflow = 'valuation'"
     first = [*quiet.collect(intake, ["coins", "coins"]), *quiet.collect(intake, ["coins"])]
     for job in first:
         assert quiet.place.count(valuations) == 0
-        quiet.place.db.execute("SELECT pipeline_cancel(%s)", (job,))
+        quiet.place.db.execute("SELECT pipeline.cancel(%s)", (job,))
     assert quiet.place.count(valuations) == 1
     [later] = quiet.collect(intake, ["coins"])
     assert quiet.place.count("SELECT count(DISTINCT batch_id) FROM scrape_jobs") == 2
-    quiet.place.db.execute("SELECT pipeline_cancel(%s)", (later,))
+    quiet.place.db.execute("SELECT pipeline.cancel(%s)", (later,))
     assert quiet.place.count(valuations) == 2
 
 
@@ -155,13 +155,13 @@ def test_a_job_that_nobody_waits_for_asks_for_a_valuation_itself(quiet: Stall) -
     """Submitted alone, or revived after its batch was complete."""
     quiet.source("coins")
     intake = quiet.intake()
-    alone = quiet.place.row("SELECT pipeline_submit('scrape', '{}') AS id")
+    alone = quiet.place.row("SELECT pipeline.submit('scrape', '{}') AS id")
     [inside] = quiet.collect(intake, ["coins"])
     assert alone is not None
     for job, valuations in ((inside, 0), (alone["id"], 1)):
         with database.engine().begin() as connection:
             save_points(job, task(intake), [POINT])(connection)
-        assert quiet.place.count("SELECT count(*) FROM jobs WHERE workflow = 'valuation'") == valuations
+        assert quiet.place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'valuation'") == valuations
 
 
 def test_the_cache_spares_the_source_unless_the_job_asks_for_something_else(
@@ -206,9 +206,9 @@ def test_an_operator_pauses_and_resumes_a_source(quiet: Stall) -> None:
     quiet.source("coins")
     job = quiet.job(NOBODY, quiet.intake(), "coins")
     with database.engine().begin() as connection:
-        connection.execute(text("select pipeline_source_open('coins', null, 300)"))
+        connection.execute(text("select source_open('coins', null, 300)"))
         assert pause_source(connection, "coins", 60)["state"] == "paused"
-    with pytest.raises(Wait, match="paused \\(operator\\)") as wait:
+    with pytest.raises(Snooze, match="paused \\(operator\\)") as wait:
         price_collection(job)
     assert 50 < wait.value.seconds <= 60 and wait.value.reason == "operator"
     with database.engine().begin() as connection:
@@ -220,10 +220,10 @@ def test_an_operator_pauses_and_resumes_a_source(quiet: Stall) -> None:
         pause_source(connection, "nowhere")
 
 
-def test_a_sources_lane_has_its_rate(quiet: Stall) -> None:
+def test_a_sources_rate_limit_has_its_rate(quiet: Stall) -> None:
     """From its first day and after every change."""
     quiet.source("coins", rate_limit_per_minute=30)
-    rate = "SELECT rate FROM lanes WHERE name = 'source:coins'"
+    rate = "SELECT rate FROM pipeline.rate_limits WHERE name = 'source:coins'"
     assert quiet.place.rows(rate) == [{"rate": 0.5}]
     quiet.place.db.execute("UPDATE sources SET rate_limit_per_minute = 120")
     assert quiet.place.rows(rate) == [{"rate": 2.0}]

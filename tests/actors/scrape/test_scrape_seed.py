@@ -100,11 +100,13 @@ def test_two_workers_share_twenty_jobs_and_do_each_once(stall: Stall) -> None:
     done = place.rows(ONCE)
     assert {row["status"] for row in done} == {"succeeded"} and sum(row["count"] for row in done) == 20
     assert {row["locked_by"].split("-", 2)[1] for row in done} == {"1", "2"}
-    assert place.count("SELECT count(*) FROM attempts WHERE phase = 'price-collection'") == 20
+    assert place.count("SELECT count(*) FROM pipeline.attempts WHERE phase = 'price-collection'") == 20
     assert stall.calls("coins") == 20
     assert place.rows(DUPLICATES) == [] and place.count("SELECT count(*) FROM price_points") == 12
     place.until(
-        lambda: place.count("SELECT count(*) FROM jobs WHERE workflow = 'valuation' AND status = 'succeeded'") == 1
+        lambda: (
+            place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'valuation' AND status = 'succeeded'") == 1
+        )
     )
     [value] = place.rows("SELECT * FROM valuations")
     assert value["intake_id"] == intake and value["low_cents"] <= value["mid_cents"] <= value["high_cents"]
@@ -144,7 +146,9 @@ def test_a_claim_by_hand_is_refused_and_a_cancel_by_hand_is_one(stall: Stall) ->
             "INSERT INTO scrape_jobs (intake_id, source_id, status) SELECT intake_id, source_id, 'running' FROM scrape_jobs LIMIT 1"
         )
     place.db.execute("UPDATE scrape_jobs SET status = 'cancelled'")
-    assert {row["status"] for row in place.rows("SELECT status FROM jobs WHERE workflow = 'scrape'")} == {"cancelled"}
+    assert {row["status"] for row in place.rows("SELECT status FROM pipeline.jobs WHERE workflow = 'scrape'")} == {
+        "cancelled"
+    }
     with pytest.raises(psycopg.errors.Error, match="only a worker's claim"):
         place.db.execute("UPDATE scrape_jobs SET status = 'succeeded'")
 
@@ -157,7 +161,7 @@ def test_a_job_for_nothing_is_refused(stall: Stall, intake: str | None, source: 
         stall.place.db.execute(
             "INSERT INTO scrape_jobs (intake_id, source_id) VALUES (%s, %s)", (intake or stall.intake(), source)
         )
-    assert refused.value.sqlstate == code and stall.place.count("SELECT count(*) FROM jobs") == 0
+    assert refused.value.sqlstate == code and stall.place.count("SELECT count(*) FROM pipeline.jobs") == 0
 
 
 def test_a_running_job_is_reset_by_hand(stall: Stall) -> None:

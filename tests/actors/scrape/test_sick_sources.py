@@ -8,7 +8,7 @@ from tests.actors.scrape.stall import Stall
 
 SICK, WELL = ("sick-1", "sick-2"), ("well-1", "well-2", "well-3")
 OPEN = """SELECT probes FROM sources s WHERE id = %s AND paused_until > now() + interval '0.3 seconds'
-    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status = 'running' AND j.body ->> 'source_id' = s.id)"""
+    AND NOT EXISTS (SELECT 1 FROM pipeline.jobs j WHERE j.status = 'running' AND j.body ->> 'source_id' = s.id)"""
 
 
 def at_rest(stall: Stall, source: str) -> tuple[int, int] | None:
@@ -50,7 +50,7 @@ def test_two_of_five_sources_die_for_a_while(stall: Stall) -> None:
     paid = [row["id"] for row in rows if row["attempts"] or row["crashes"]]
     assert paid == [], [place.attempts(job) for job in paid]
     place.until(lambda: place.count("SELECT count(*) FROM valuations") == 20, 20, "the valuations")
-    assert place.count("SELECT count(*) FROM jobs WHERE workflow = 'valuation'") == 20
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'valuation'") == 20
     assert place.count("SELECT count(*) FROM price_points") == 100 * 12
     assert place.count("SELECT count(*) FROM source_failures") == 0
     assert {row["failure_streak"] for row in place.rows("SELECT failure_streak FROM sources")} == {0}

@@ -12,10 +12,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from actors.scrape.commands import add_to
 from pipeline import settings
+from pipeline.declare.errors import BadInput
 from pipeline.front.api.serve import server
-from pipeline.front.cli_sources import add_to
-from pipeline.rules.errors import BadInput
 from tests.actors.scrape.stall import Stall
 
 app = typer.Typer()

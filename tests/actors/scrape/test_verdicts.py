@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from actors.scrape.price_collection import price_collection
-from pipeline.rules.errors import Wait
+from pipeline.declare.errors import Snooze
 from tests.actors.scrape.stall import Bench
 
 
@@ -26,7 +26,7 @@ def test_a_request_for_rest_is_no_failure_and_is_obeyed_by_all(bench: Bench) -> 
     """One 429: nobody calls before its time, the breaker stays out of it, and time alone ends the pause."""
     bench.stall.sandbox.add_fault(match="/market/coins", status=429, retry_after="30", times=1)
     assert [bench.run(0), bench.run(1)] == ["wait", "wait"] and bench.stall.calls("coins") == 1
-    assert (bench.row["failure_streak"], bench.row["pause_reason"]) == (0, "retry_after") and bench.lane_is_paused
+    assert (bench.row["failure_streak"], bench.row["pause_reason"]) == (0, "retry_after") and bench.rate_limit_is_paused
     bench.let_the_pause_pass()
     assert bench.run(1) == "done" and bench.row["probes"] == 0
 
@@ -37,29 +37,29 @@ def test_a_refusal_is_the_jobs_problem(bench: Bench) -> None:
     assert bench.run(0) == "permanent" and bench.row["failure_streak"] == 0
 
 
-def test_a_job_in_the_sources_lane_waits_at_the_gate_and_another_by_the_clock(bench: Bench) -> None:
+def test_a_job_in_the_sources_rate_limit_waits_at_the_gate_and_another_by_the_clock(bench: Bench) -> None:
     """The gate lets the first go as soon as the pause ends; nobody would wake the second."""
     bench.open()
-    alone = bench.stall.place.row("SELECT pipeline_submit('scrape', '{}') AS id")
+    alone = bench.stall.place.row("SELECT pipeline.submit('scrape', '{}') AS id")
     assert alone is not None
     for job_id, low, high in ((bench.jobs[6], 0, 1), (alone["id"], 200, 300)):
-        with pytest.raises(Wait) as wait:
+        with pytest.raises(Snooze) as wait:
             price_collection(bench.stall.job(job_id, bench.intake, "coins"))
         assert low < wait.value.seconds <= high and wait.value.reason == "breaker"
 
 
 def test_the_source_is_not_asked_before_its_turn(bench: Bench) -> None:
     """The job comes back at the moment kept for it."""
-    lanes: list[str] = []
+    rate_limits: list[str] = []
 
-    def later(lane: str, calls: int) -> None:
-        lanes.append(f"{lane} {calls}")
-        raise Wait(7.0, "rate_limit")
+    def later(rate_limit: str, calls: int) -> None:
+        rate_limits.append(f"{rate_limit} {calls}")
+        raise Snooze(7.0, "rate_limit")
 
-    job = replace(bench.stall.job(bench.jobs[0], bench.intake, "coins"), take_turn=later)
-    with pytest.raises(Wait) as wait:
+    job = replace(bench.stall.job(bench.jobs[0], bench.intake, "coins"), take_permit=later)
+    with pytest.raises(Snooze) as wait:
         price_collection(job)
-    assert (wait.value.seconds, lanes, bench.stall.calls("coins")) == (7.0, ["source:coins 1"], 0)
+    assert (wait.value.seconds, rate_limits, bench.stall.calls("coins")) == (7.0, ["source:coins 1"], 0)
 
 
 def _always(error: Exception) -> Callable[..., object]:

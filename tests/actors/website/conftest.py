@@ -8,7 +8,7 @@ import pytest
 
 from actors.website import robots
 from actors.website.config import WebsiteSettings
-from pipeline.sandbox import Sandbox, running_sandbox
+from sandbox import Sandbox, running_sandbox
 
 
 @pytest.fixture(scope="session")

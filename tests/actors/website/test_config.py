@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from actors.website.config import WebsiteSettings
-from pipeline.rules.phase import Throttle
+from pipeline.declare.phase import Throttle
 
 NAMES = ("MODEL_URL", "MODEL_NAME", "MODEL_API_KEY", "PIPELINE_SANDBOX_URL")
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pipeline import submit, submit_many
-from pipeline.sandbox import Sandbox
+from sandbox import Sandbox
 from tests.place import Place
 
 FAULTS = {
@@ -51,7 +51,7 @@ def test_a_hundred_sites_with_a_fifth_at_fault_end_as_expected(
         expected = "failed" if kind(n) == 4 else "succeeded"
         assert row["status"] == expected, (n, row["error_message"])
     assert {tuple(first_tries[n]) for n in rows if kind(n) == 0} == {("retried", "retried", "succeeded")}
-    assert {tuple(first_tries[n]) for n in rows if kind(n) == 1} == {("parked", "succeeded")}
+    assert {tuple(first_tries[n]) for n in rows if kind(n) == 1} == {("snoozed", "succeeded")}
     assert {tuple(first_tries[n]) for n in rows if kind(n) == 3} == {("retried", "succeeded")}
     assert {tuple(first_tries[n]) for n in rows if kind(n) in (None, 2)} == {("succeeded",)}
     assert {tuple(first_tries[n]) for n in rows if kind(n) == 4} == {("retried", "retried", "exhausted")}
@@ -73,14 +73,16 @@ def test_one_retry_after_of_the_model_pauses_every_worker(
     sandbox.add_fault(match="/v1/chat", status=429, retry_after="3", times=1)
     place.worker(threads=8, processes=2, **environment)
     jobs = submit_many(None, "website", [{"url": f"{sandbox.url}/sites/{n}/"} for n in range(1, 21)])
-    place.until(lambda: place.count("SELECT count(*) FROM phases WHERE paused_until > now()"), 30, "the pause")
-    row = place.row("SELECT paused_until FROM phases WHERE queue = 'website.model-analysis'")
+    place.until(lambda: place.count("SELECT count(*) FROM pipeline.phases WHERE paused_until > now()"), 30, "the pause")
+    row = place.row("SELECT paused_until FROM pipeline.phases WHERE queue = 'website.model-analysis'")
     rows = place.finished(*jobs, timeout=60)
     assert {row["status"] for row in rows} == {"succeeded"} and sum(row["attempts"] for row in rows) == 0
     assert row is not None
     early = place.count(
-        "SELECT count(*) FROM attempts WHERE phase = 'model-analysis' AND started_at > %s - interval '2 seconds' AND started_at < %s",
-        row["paused_until"], row["paused_until"])  # fmt: skip
+        "SELECT count(*) FROM pipeline.attempts WHERE phase = 'model-analysis' AND started_at > %s - interval '2 seconds' AND started_at < %s",
+        row["paused_until"],
+        row["paused_until"],
+    )
     assert early == 0
 
 
@@ -97,13 +99,13 @@ def test_the_seeds_five_cases_are_refused_with_their_reason(
     assert sorted(answers) == ["accepted", *["already_queued"] * 19]  # one winner; nineteen lost the race
     assert prompt_forming.send(job).reason == "other_phase"
     place.worker(threads=2, queues=("plain.alpha",), **environment)
-    place.db.execute("UPDATE phases SET queue_limit = 1 WHERE queue = 'website.website-analysis'")
+    place.db.execute("UPDATE pipeline.phases SET queue_limit = 1 WHERE queue = 'website.website-analysis'")
     place.until(lambda: place.depth("website.website-analysis") == 1, 20, "a full queue")
     waits = submit(None, "website", {"url": f"{sandbox.url}/sites/2/"})
     assert website_analysis.send(job).reason == "already_queued"
     assert website_analysis.send(waits).reason == "queue_full"
     assert place.job(waits)["status"] == "pending"
-    place.db.execute("UPDATE phases SET queue_limit = 1000")
+    place.db.execute("UPDATE pipeline.phases SET queue_limit = 1000")
     place.worker(threads=2, **environment)
     place.running(job)
     with ThreadPoolExecutor(20) as pool:
@@ -120,9 +122,10 @@ def test_ten_processors_and_never_an_eleventh(place: Place, sandbox: Sandbox, en
     place.worker(threads=12, processes=2, **environment)
     jobs = submit_many(None, "website", [{"url": f"{sandbox.url}/sites/{n}/"} for n in range(1, 31)])
     most = 0
-    while place.count("SELECT count(*) FROM jobs WHERE phase = 'website-analysis' AND completed_at IS NULL"):
+    while place.count("SELECT count(*) FROM pipeline.jobs WHERE phase = 'website-analysis' AND completed_at IS NULL"):
         states = {
-            r["processor"]: r["state"] for r in place.rows("SELECT * FROM processors WHERE phase = 'website-analysis'")
+            r["processor"]: r["state"]
+            for r in place.rows("SELECT * FROM pipeline.processors WHERE phase = 'website-analysis'")
         }
         assert set(states) == {f"website-analysis-processor-{n}" for n in range(1, 11)}
         most = max(most, sum(state == "busy" for state in states.values()))

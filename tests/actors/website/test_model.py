@@ -19,8 +19,8 @@ from actors.website.config import WebsiteSettings
 from actors.website.messages import form_prompts
 from actors.website.model import analyse
 from actors.website.page import Page
-from pipeline.rules.errors import GiveUp, Park, Permanent, Retry, Transient, classify
-from pipeline.sandbox import Sandbox
+from pipeline.declare.errors import GiveUp, Permanent, Retry, SnoozeFor, Transient, classify
+from sandbox import Sandbox
 
 PAGE = Page(url="https://example.com/", title="Tea", language="en", text="We sell tea. Order today. It is fresh.")
 MESSAGES = form_prompts(PAGE, 3000).messages
@@ -63,7 +63,7 @@ def test_a_fence_around_the_json_is_fine(endpoint: ModelEndpoint) -> None:
 @pytest.mark.parametrize(
     ("fault", "verdict"),
     [
-        ({"status": 429, "retry_after": "12"}, Park(12.0, "retry_after")),
+        ({"status": 429, "retry_after": "12"}, SnoozeFor(12.0, "retry_after")),
         ({"status": 503}, Retry()),
         ({"status": 400}, GiveUp()),
         ({"cut": True}, Retry()),
@@ -137,7 +137,7 @@ def test_any_answer_is_read_or_refused(answer: str) -> None:
 def test_a_filtered_answer_fails_for_good(endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking again would not help."""
     from actors.website import chat
-    from pipeline.guards.http import Fetched
+    from pipeline.http.client import Fetched
 
     body = b'{"choices": [{"finish_reason": "content_filter", "message": {"content": ""}}]}'
     monkeypatch.setattr(chat, "post", lambda *_, **__: Fetched("u", "http://u", 200, httpx.Headers(), body, 0))

@@ -119,10 +119,36 @@ def test_any_bytes_are_a_page(body: bytes) -> None:
 
 
 TAGS = st.sampled_from(
-    ["<div>", "</div>", "<p>", "<a href='x'>", "</a>", "<h1>", "</h2>", "<title>", "</title>", "<script>", "</script>",
-     "<base href='http://[x'>", "<script type='application/ld+json'>", "<!--", "-->", "<svg>", "<p hidden>", "<br/>",
-     "&#0;", "&#xD800;", "\ud800", '{"a":', "<meta name=x content=y>", "<html lang='\ud800'>", "<", ">", "\x00"]
-)  # fmt: skip
+    [
+        "<div>",
+        "</div>",
+        "<p>",
+        "<a href='x'>",
+        "</a>",
+        "<h1>",
+        "</h2>",
+        "<title>",
+        "</title>",
+        "<script>",
+        "</script>",
+        "<base href='http://[x'>",
+        "<script type='application/ld+json'>",
+        "<!--",
+        "-->",
+        "<svg>",
+        "<p hidden>",
+        "<br/>",
+        "&#0;",
+        "&#xD800;",
+        "\ud800",
+        '{"a":',
+        "<meta name=x content=y>",
+        "<html lang='\ud800'>",
+        "<",
+        ">",
+        "\x00",
+    ]
+)
 
 
 @given(st.lists(TAGS | st.text(max_size=20), max_size=60))

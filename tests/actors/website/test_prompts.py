@@ -10,7 +10,7 @@ from actors.website.messages import form_prompts
 from actors.website.page import Heading, Page
 from actors.website.templates import fill, load
 from actors.website.tokens import estimate_tokens
-from pipeline.rules.errors import Permanent
+from pipeline.declare.errors import Permanent
 
 PAGE = Page(
     url="https://example.com/", title="Tea $text", headings=[Heading(level=1, text="Tea")], text="Tea is hot. " * 3000

@@ -8,8 +8,8 @@ import pytest
 from actors.website import robots
 from actors.website.config import WebsiteSettings
 from actors.website.robots import check_robots
-from pipeline.rules.errors import Permanent
-from pipeline.sandbox import Sandbox
+from pipeline.declare.errors import Permanent
+from sandbox import Sandbox
 
 
 def check(settings: WebsiteSettings, path: str, agent: str = "durable-pipeline/1.0") -> None:

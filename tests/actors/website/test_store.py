@@ -16,11 +16,11 @@ from actors.website.page import Page
 from actors.website.prompt_forming import prompt_forming
 from actors.website.store import load_page, save_page, stored_analysis
 from actors.website.website_analysis import website_analysis
-from db.engine import engine as open_engine
-from pipeline.flow.job import Job
-from pipeline.rules.errors import Permanent
-from pipeline.rules.outcome import Done
-from pipeline.services import Servers
+from pipeline.declare.errors import Permanent
+from pipeline.declare.job import Job
+from pipeline.declare.outcome import Done
+from pipeline.dev.services import Servers
+from pipeline.store.engine import engine as open_engine
 from tests.databases import Databases
 
 PHASES = {"website-analysis": website_analysis, "prompt-forming": prompt_forming, "model-analysis": model_analysis}
@@ -44,7 +44,7 @@ def connection(database: Engine) -> Iterator[Connection]:
 
 def new_job(connection: Connection, url: str) -> Job:
     row = connection.execute(
-        text("""insert into jobs (workflow, phase, body, trace_id, span_id, max_attempts)
+        text("""insert into pipeline.jobs (workflow, phase, body, trace_id, span_id, max_attempts)
                 values ('website', 'website-analysis', cast(:body as jsonb), :trace, :span, 3) returning id"""),
         {"body": json.dumps({"url": url}), "trace": "1" * 32, "span": "1" * 16},
     )
@@ -58,7 +58,7 @@ def new_job(connection: Connection, url: str) -> Job:
 def run(connection: Connection, job: Job, phase: str) -> Done:
     """Do a phase's outside work, then its write; the engine does no more than that with it."""
     job.phase = phase
-    connection.execute(text("update jobs set phase = :phase where id = :id"), {"phase": phase, "id": job.id})
+    connection.execute(text("update pipeline.jobs set phase = :phase where id = :id"), {"phase": phase, "id": job.id})
     done = PHASES[phase](job)
     assert done.write is not None
     done.write(connection)
@@ -100,7 +100,7 @@ def test_the_view_shows_the_seeds_states(connection: Connection, settings: Websi
     assert (first["status"], first["currentStep"], first["inProgress"]) == ("not-started", "not-started", False)
     assert (first["url"], first["retryCount"], first["extractedInfo"]) == (job.body["url"], 0, None)
     run(connection, job, "website-analysis")
-    connection.execute(text("update jobs set phase = 'prompt-forming', attempts = 1, crashes = 1"))
+    connection.execute(text("update pipeline.jobs set phase = 'prompt-forming', attempts = 1, crashes = 1"))
     second = seen(connection, job)
     assert (second["status"], second["currentStep"], second["retryCount"]) == ("prompt-forming", "prompt-forming", 2)
     assert second["extractedInfo"]["title"]
@@ -118,7 +118,9 @@ def test_the_view_shows_how_a_job_ended(connection: Connection, status: str, sho
     """A job that failed keeps the step it failed at."""
     job = new_job(connection, "https://example.com")
     connection.execute(
-        text("update jobs set status = :status, phase = 'model-analysis', completed_at = now() where id = :id"),
+        text(
+            "update pipeline.jobs set status = :status, phase = 'model-analysis', completed_at = now() where id = :id"
+        ),
         {"status": status, "id": job.id},
     )
     row = seen(connection, job)
@@ -163,5 +165,5 @@ def test_the_analysis_goes_with_its_job(connection: Connection) -> None:
     """Pruning a job leaves no orphan."""
     job = new_job(connection, "https://example.com")
     save_page(job.id, "u", Page(url="https://example.com/"))(connection)
-    connection.execute(text("delete from jobs where id = :id"), {"id": job.id})
+    connection.execute(text("delete from pipeline.jobs where id = :id"), {"id": job.id})
     assert stored_analysis(connection, job.id) is None

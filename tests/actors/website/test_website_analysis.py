@@ -10,10 +10,10 @@ import pytest
 
 from actors.website.config import WebsiteSettings
 from actors.website.website_analysis import asked_url, fetch_page, website_analysis
-from pipeline.flow.job import Job
-from pipeline.rules.errors import GiveUp, Park, Permanent, Retry, classify
-from pipeline.sandbox import Sandbox
-from pipeline.sandbox.sites import TONGUES, site
+from pipeline.declare.errors import GiveUp, Permanent, Retry, SnoozeFor, classify
+from pipeline.declare.job import Job
+from sandbox import Sandbox
+from sandbox.sites import TONGUES, site
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -42,8 +42,8 @@ def test_sites_of_every_language_are_understood(settings: WebsiteSettings, numbe
     ("path", "verdict"),
     [
         ("/sites/1/?fault_status=500", Retry()),
-        ("/sites/1/?fault_status=503&fault_retry_after=4", Park(4.0, "retry_after")),
-        ("/sites/1/?fault_status=429&fault_retry_after=9", Park(9.0, "retry_after")),
+        ("/sites/1/?fault_status=503&fault_retry_after=4", SnoozeFor(4.0, "retry_after")),
+        ("/sites/1/?fault_status=429&fault_retry_after=9", SnoozeFor(9.0, "retry_after")),
         ("/sites/1/?fault_status=408", Retry()),
         ("/sites/1/?fault_cut=1", Retry()),
         ("/sites/1/?fault_garbage=1", Retry()),

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.front.cli import app
-from pipeline.rules.errors import BadInput
+from pipeline.declare.errors import BadInput
+from pipeline.front.cli.main import app
 from tests.front.api.test_http_dead import FIRST, SECOND, fail
 from tests.place import Place
 
@@ -73,8 +73,8 @@ def test_jobs_or_a_group_but_not_both_are_replayed(say: Say, words: tuple[str, .
 @pytest.mark.parametrize("width", [80, 140])
 def test_watch_shows_whole_headers(place: Place, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     """Nothing is cut at 80 columns; a wider terminal also says what jobs wait for."""
-    from pipeline.flow.submit import submit_many
-    from pipeline.front import cli_watch
+    from pipeline.front.cli.main import watch as cli_watch
+    from pipeline.journey.submit import submit_many
 
     submit_many(None, "single", [{}] * 3)
     monkeypatch.setattr(cli_watch.out, "_width", width)

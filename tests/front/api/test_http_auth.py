@@ -9,11 +9,11 @@ import pytest
 from pydantic import SecretStr
 
 from pipeline import settings
-from pipeline.flow.submit import submit
+from pipeline.declare.errors import BadInput
 from pipeline.front.api.guessing import TRIES
 from pipeline.front.api.serve import server
 from pipeline.front.api.tokens import COOKIE, parse_tokens
-from pipeline.rules.errors import BadInput
+from pipeline.journey.submit import submit
 from tests.place import Place
 
 Bearer = dict[str, dict[str, str]]
@@ -39,11 +39,16 @@ def test_without_a_known_token_nothing_is_told(guarded: httpx.Client) -> None:
 def test_a_viewer_looks_and_an_operator_acts(place: Place, guarded: httpx.Client, bearer: Bearer) -> None:
     """Every change is 403 for a viewer, and nothing happens."""
     job = submit(None, "single")
-    changes = [("/v1/jobs", JOB), (f"/v1/jobs/{job}/cancel", {}), (f"/v1/jobs/{job}/retry", {}),
-               ("/v1/dead/replay", {"ids": [str(job)]}), ("/v1/dead/discard", {"ids": [str(job)], "reason": "x"})]  # fmt: skip
+    changes = [
+        ("/v1/jobs", JOB),
+        (f"/v1/jobs/{job}/cancel", {}),
+        (f"/v1/jobs/{job}/retry", {}),
+        ("/v1/dead/replay", {"ids": [str(job)]}),
+        ("/v1/dead/discard", {"ids": [str(job)], "reason": "x"}),
+    ]
     for path, body in changes:
         assert guarded.post(path, json=body, headers=bearer["viewer"]).status_code == 403, path
-    assert place.count("SELECT count(*) FROM jobs WHERE status = 'pending'") == 1
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE status = 'pending'") == 1
     assert guarded.get("/v1/jobs", headers=bearer["viewer"]).status_code == 200
     assert guarded.post("/v1/jobs", json=JOB, headers=bearer["operator"]).status_code == 202
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import httpx
 import psycopg
 
-from pipeline.flow.submit import submit_many
+from pipeline.journey.submit import submit_many
 from tests.place import Place
 
 FIRST = "ValueError: 1 is no price (parse.py:12)"
@@ -20,8 +20,10 @@ def fail(place: Place, workflow: str, *errors: str) -> list[UUID]:
     """Jobs that failed for good, each with its error, without a worker."""
     jobs = sorted(submit_many(None, workflow, [{"n": n} for n in range(len(errors))]))
     for job, error in zip(jobs, errors, strict=True):
-        place.rows("SELECT pipeline_undeliverable(%s, 1, %s)", job, error)
-    assert place.count("SELECT count(*) FROM jobs WHERE status = 'failed' AND id = ANY (%s)", jobs) == len(jobs)
+        place.rows("SELECT pipeline.undeliverable(%s, 1, %s)", job, error)
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE status = 'failed' AND id = ANY (%s)", jobs) == len(
+        jobs
+    )
     return jobs
 
 
@@ -41,9 +43,11 @@ def test_failures_are_grouped_by_kind_of_error_and_place(place: Place, api: http
     )
     found = groups(api)
     assert {cause: (group["phase"], group["jobs"]) for cause, group in found.items()} == {
-        "ValueError at parse.py:12": ("act", 2), "ValueError at parse.py:90": ("act", 1),
-        "poison pill after # crashes: worker # died": ("first", 2), "unknown": ("first", 1),
-    }  # fmt: skip
+        "ValueError at parse.py:12": ("act", 2),
+        "ValueError at parse.py:90": ("act", 1),
+        "poison pill after # crashes: worker # died": ("first", 2),
+        "unknown": ("first", 1),
+    }
     group = found["ValueError at parse.py:12"]
     assert sum(hour["jobs"] for hour in group["over_time"]) == 2
     assert [UUID(sample["id"]) for sample in group["samples"]] == [two, one]
@@ -67,7 +71,7 @@ def test_one_goes_first_as_a_canary_and_the_rest_follow_at_the_rate_asked_for(pl
     rest = [jobs[0], jobs[1], jobs[2], jobs[4]]
     due = [place.job(job)["next_retry_at"] for job in rest]
     assert [later - due[0] for later in due] == [timedelta(seconds=0.5 * n) for n in range(4)]
-    assert place.count("SELECT count(*) FROM outbox WHERE due_at IS NOT NULL AND reason = 'replay'") == 3
+    assert place.count("SELECT count(*) FROM pipeline.outbox WHERE due_at IS NOT NULL AND reason = 'replay'") == 3
     assert place.job(jobs[5])["status"] == "failed"
 
 
@@ -95,11 +99,11 @@ def test_two_operators_who_replay_the_same_jobs_start_each_once(place: Place, ap
     """Whoever comes second finds them no longer failed."""
     jobs = fail(place, "single", *[FIRST] * 5)
     with psycopg.connect(place.database_url) as other:
-        other.execute("SELECT pipeline_replay_many(%s::uuid[])", (jobs[:3],))
+        other.execute("SELECT pipeline.replay_many(%s::uuid[])", (jobs[:3],))
         other.commit()
     answer = api.post("/v1/dead/replay", json={"ids": [str(job) for job in jobs]})
     assert answer.json()["jobs"] == 2
-    assert place.count("SELECT count(*) FROM jobs WHERE send = 2") == 5
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE send = 2") == 5
 
 
 def test_ids_and_group_exclude_one_another(api: httpx.Client) -> None:

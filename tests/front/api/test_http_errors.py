@@ -10,18 +10,32 @@ import httpx
 import pytest
 
 from pipeline import settings
-from pipeline.flow import database
+from pipeline.store import database
 from tests.front.api.conftest import Serve
 from tests.place import Place
 
-HOSTILE = ['{"workflow": "single", "body": {"a": "\\u0000"}}', '{"workflow": "single", "body": {"a": "\\ud800"}}',
-           '{"workflow": "\\ud800"}', '{"workflow": "single\\u0000"}', '{"workflow": "single", "body": {"a": NaN}}',
-           '{"workflow": "single", "\\ud800": 1}', '{"workflow": "single", "priority": 10}',
-           '{"workflow": "single", "priority": "5"}', '{"workflow": "single", "due": "0001-01-01T00:00:00+14:00"}',
-           '{"workflow": "single", "due": 5}', '{"workflow": "single", "body": []}', '{"workflow": "nothing"}',
-           '{"workflow": "single", "body": {"a": "' + "x" * 66_000 + '"}}', "[" * 100_000,
-           '{"workflow": "single", "body": ' + '{"a":' * 900 + "1" + "}" * 901, "{", "", "\ufeff{}", "null",
-           '{"workflow": "single", "body": {"a": ' + "9" * 5000 + "}}"]  # fmt: skip
+HOSTILE = [
+    '{"workflow": "single", "body": {"a": "\\u0000"}}',
+    '{"workflow": "single", "body": {"a": "\\ud800"}}',
+    '{"workflow": "\\ud800"}',
+    '{"workflow": "single\\u0000"}',
+    '{"workflow": "single", "body": {"a": NaN}}',
+    '{"workflow": "single", "\\ud800": 1}',
+    '{"workflow": "single", "priority": 10}',
+    '{"workflow": "single", "priority": "5"}',
+    '{"workflow": "single", "due": "0001-01-01T00:00:00+14:00"}',
+    '{"workflow": "single", "due": 5}',
+    '{"workflow": "single", "body": []}',
+    '{"workflow": "nothing"}',
+    '{"workflow": "single", "body": {"a": "' + "x" * 66_000 + '"}}',
+    "[" * 100_000,
+    '{"workflow": "single", "body": ' + '{"a":' * 900 + "1" + "}" * 901,
+    "{",
+    "",
+    "\ufeff{}",
+    "null",
+    '{"workflow": "single", "body": {"a": ' + "9" * 5000 + "}}",
+]
 
 
 def test_hostile_input_is_a_problem_and_never_a_job(place: Place, api: httpx.Client) -> None:
@@ -34,7 +48,7 @@ def test_hostile_input_is_a_problem_and_never_a_job(place: Place, api: httpx.Cli
         problem = answer.json()
         assert problem["status"] == answer.status_code and len(problem["trace_id"]) == 32
         assert "Traceback" not in answer.text and len(answer.text) < 5000
-    assert place.count("SELECT count(*) FROM jobs") == 0
+    assert place.count("SELECT count(*) FROM pipeline.jobs") == 0
 
 
 def test_a_body_beyond_the_limit_is_refused_while_it_streams(serve: Serve) -> None:
@@ -59,9 +73,15 @@ def test_a_body_beyond_the_limit_is_refused_while_it_streams(serve: Serve) -> No
 
 def test_unknown_paths_and_methods_and_cursors_are_problems(api: httpx.Client) -> None:
     """Also those that no endpoint of ours sees."""
-    for answer, status in ((api.get("/v1/nothing"), 404), (api.put("/v1/jobs"), 405), (api.get("/v1/jobs/not-a-uuid"), 422),
-                           (api.get("/v1/jobs?cursor=x"), 422), (api.get("/v1/jobs?limit=0"), 422), (api.get("/v1/jobs?status=x"), 422),
-                           (api.get("/v1/dead/jobs?group=WzFd"), 422)):  # fmt: skip
+    for answer, status in (
+        (api.get("/v1/nothing"), 404),
+        (api.put("/v1/jobs"), 405),
+        (api.get("/v1/jobs/not-a-uuid"), 422),
+        (api.get("/v1/jobs?cursor=x"), 422),
+        (api.get("/v1/jobs?limit=0"), 422),
+        (api.get("/v1/jobs?status=x"), 422),
+        (api.get("/v1/dead/jobs?group=WzFd"), 422),
+    ):
         assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
         assert answer.headers["x-trace-id"] == answer.json()["trace_id"]
     trace = api.get("/v1/nothing", headers={"traceparent": "00-" + "c" * 32 + "-" + "d" * 16 + "-00"}).json()[
@@ -101,6 +121,6 @@ def test_a_session_that_postgresql_ended_costs_one_503_at_most(place: Place, api
 def test_a_statement_that_takes_too_long_is_stopped(place: Place, api: httpx.Client) -> None:
     """A lock held by somebody else does not hold the API's threads for long."""
     with database.engine().begin() as connection:
-        connection.exec_driver_sql("LOCK TABLE batches IN ACCESS EXCLUSIVE MODE")
+        connection.exec_driver_sql("LOCK TABLE pipeline.batches IN ACCESS EXCLUSIVE MODE")
         answer = api.get("/v1/batches")
     assert answer.status_code == 503

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import httpx
 
-from pipeline.flow.submit import submit, submit_many
+from pipeline.journey.submit import submit, submit_many
 from tests.place import Place
 
 TRACE = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
@@ -51,7 +51,7 @@ def test_one_idempotency_key_is_one_job_however_many_send_it_at_once(place: Plac
         answers = list(pool.map(lambda _: post(api, wish, **{"Idempotency-Key": "one"}), range(20)))
     assert {answer.status_code for answer in answers} == {202}
     assert len({answer.json()["id"] for answer in answers}) == 1
-    assert place.count("SELECT count(*) FROM jobs") == 1
+    assert place.count("SELECT count(*) FROM pipeline.jobs") == 1
 
 
 def test_a_key_with_another_body_is_refused_and_changes_nothing(place: Place, api: httpx.Client) -> None:
@@ -62,7 +62,7 @@ def test_a_key_with_another_body_is_refused_and_changes_nothing(place: Place, ap
         answer = post(api, {"workflow": "single", **other}, **key)
         assert (answer.status_code, answer.headers["content-type"]) == (409, "application/problem+json")
         assert job in answer.json()["detail"]
-    assert place.job(UUID(job))["body"] == {"n": 1} and place.count("SELECT count(*) FROM jobs") == 1
+    assert place.job(UUID(job))["body"] == {"n": 1} and place.count("SELECT count(*) FROM pipeline.jobs") == 1
 
 
 def test_pages_hold_every_job_once_newest_first_also_while_new_ones_come(place: Place, api: httpx.Client) -> None:
@@ -125,6 +125,6 @@ def test_a_long_walk_through_waiting_jobs_goes_on_in_the_next_page(place: Place,
     wanted += submit_many(None, "single", [{}] * 2)
     found, before, pages = [], "ffffffff-ffff-ffff-ffff-ffffffffffff", 0
     while before is not None:
-        row = place.row("SELECT * FROM pipeline_list_jobs('single', NULL, NULL, %s, 10, 4)", before)
+        row = place.row("SELECT * FROM pipeline.list_jobs('single', NULL, NULL, %s, 10, 4)", before)
         found, before, pages = found + row["ids"], row["floor"], pages + 1
     assert found == sorted(wanted, reverse=True) and pages > 6

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pipeline.flow.submit import open_batch, seal_batch, submit, submit_many
 from pipeline.front.api import events
+from pipeline.journey.submit import open_batch, seal_batch, submit, submit_many
 from pipeline.observe.histograms import BOUNDS
 from tests.place import Place
 
@@ -35,9 +35,9 @@ def test_stats_say_what_waits_and_why(place: Place, api: httpx.Client) -> None:
     submit_many(None, "small", [{}] * 7)
     submit(None, "small", due="2100-01-01T00:00:00Z")
     submit_many(None, "pooled", [{}] * 2)
-    place.rows("SELECT pipeline_admit(1, 1000)")
+    place.rows("SELECT pipeline.admit(1, 1000)")
     [failed] = submit_many(None, "single", [{}])
-    place.rows("SELECT pipeline_undeliverable(%s, 1, 'x')", failed)
+    place.rows("SELECT pipeline.undeliverable(%s, 1, 'x')", failed)
     found = phases(api)
     assert (found["small.queue"]["waiting"], found["small.queue"]["queued"]) == ({"gate": 2, "scheduled": 1}, 5)
     assert (found["pooled.narrow"]["queued"], found["pooled.narrow"]["pool"], found["pooled.narrow"]["busy"]) == (
@@ -70,13 +70,14 @@ def test_batches_show_their_progress(place: Place, api: httpx.Client) -> None:
 def test_a_minute_is_rolled_up_once_for_the_charts(place: Place, api: httpx.Client) -> None:
     """What stood at its end, and the attempts that ended in it."""
     jobs = submit_many(None, "single", [{}] * 3)
-    place.rows("SELECT pipeline_undeliverable(%s, 1, 'x')", jobs[0])
+    place.rows("SELECT pipeline.undeliverable(%s, 1, 'x')", jobs[0])
     place.rows(
-        "UPDATE attempts SET finished_at = date_trunc('minute', now() - interval '10 s') - interval '1 s' RETURNING 1"
+        "UPDATE pipeline.attempts SET finished_at = date_trunc('minute', now() - interval '10 s') - interval '1 s' RETURNING 1"
     )
-    assert [
-        row["pipeline_roll_up"] for row in place.rows("SELECT pipeline_roll_up() UNION ALL SELECT pipeline_roll_up()")
-    ] == [True, False]
+    assert [row["roll_up"] for row in place.rows("SELECT pipeline.roll_up() UNION ALL SELECT pipeline.roll_up()")] == [
+        True,
+        False,
+    ]
     [row] = [
         row
         for row in api.get("/v1/stats/history", params={"workflow": "single"}).json()
@@ -118,20 +119,30 @@ def test_the_number_of_listeners_is_bounded_and_a_place_comes_free(
 
 def test_workers_counters_are_totals_that_never_fall(place: Place, api: httpx.Client) -> None:
     """Of living, stopped and pruned workers; outcomes and durations by queue, the rest by name."""
-    counted = {"single.act.retried": 2, "relay.sent": 5, "cache.hit": 1, "duration.single.act.0.05": 3,
-               "duration.single.act.inf": 1, "duration.single.act.ms": 400_100}  # fmt: skip
+    counted = {
+        "single.act.retried": 2,
+        "relay.sent": 5,
+        "cache.hit": 1,
+        "duration.single.act.0.05": 3,
+        "duration.single.act.inf": 1,
+        "duration.single.act.ms": 400_100,
+    }
     for name in ("a", "b"):
-        place.rows("INSERT INTO workers (id, host, pid, threads, queues, counters, stopped_at) VALUES (%s, 'h', 1, 1, '{}', %s, now() - interval '9 d')"
-                   " RETURNING no", name, json.dumps(counted))  # fmt: skip
+        place.rows(
+            "INSERT INTO pipeline.workers (id, host, pid, threads, queues, counters, stopped_at) VALUES (%s, 'h', 1, 1, '{}', %s, now() - interval '9 d')"
+            " RETURNING no",
+            name,
+            json.dumps(counted),
+        )
     before = metrics(api)
     assert before["pipeline_attempts_total", "retried", "single.act"] == 4
     assert (before["pipeline_events_total", "relay.sent"], before["pipeline_events_total", "cache.hit"]) == (10, 2)
     buckets = [before["pipeline_phase_duration_seconds_bucket", le(bound), "single.act"] for bound in BOUNDS]
     assert buckets == [0, 0, 0] + [6] * 11 + [8]
     assert before["pipeline_phase_duration_seconds_sum", "single.act"] == pytest.approx(800.2)
-    place.rows("SELECT pipeline_prune(interval '8 days', 10)")
-    assert place.count("SELECT count(*) FROM workers") == 0
-    totals = {row["name"]: row["n"] for row in place.rows("SELECT * FROM counters")}
+    place.rows("SELECT pipeline.prune(interval '8 days', 10)")
+    assert place.count("SELECT count(*) FROM pipeline.workers") == 0
+    totals = {row["name"]: row["n"] for row in place.rows("SELECT * FROM pipeline.counters")}
     assert totals == {name: 2 * n for name, n in counted.items()}
 
 
@@ -143,16 +154,23 @@ def test_durations_are_counted_into_the_first_bucket_that_holds_them() -> None:
     for seconds in (0.0, 0.005, 0.3, 301.0):
         histograms.observe_duration("t.durations", seconds)
     new = {name: n - before.get(name, 0) for name, n in counters.snapshot().items() if "t.durations" in name}
-    assert new == {"duration.t.durations.0.005": 2, "duration.t.durations.0.5": 1, "duration.t.durations.inf": 1,
-                   "duration.t.durations.ms": 301_305}  # fmt: skip
+    assert new == {
+        "duration.t.durations.0.005": 2,
+        "duration.t.durations.0.5": 1,
+        "duration.t.durations.inf": 1,
+        "duration.t.durations.ms": 301_305,
+    }
 
 
 def test_breakers_and_lanes_are_shown(place: Place, api: httpx.Client) -> None:
     """One for the state a breaker is in."""
-    place.rows("SELECT pipeline_set_lane('source:coins', 5)")
-    place.rows("SELECT pipeline_pause_lane('source:coins', now() + interval '1 minute', 'breaker')")
+    place.rows("SELECT pipeline.set_rate_limit('source:coins', 5)")
+    place.rows("SELECT pipeline.pause_rate_limit('source:coins', now() + interval '1 minute', 'breaker')")
     shown = metrics(api)
-    assert (shown["pipeline_lane_rate", "source:coins"], shown["pipeline_lane_paused", "source:coins"]) == (5, 1)
+    assert (
+        shown["pipeline_rate_limit_per_second", "source:coins"],
+        shown["pipeline_rate_limit_paused", "source:coins"],
+    ) == (5, 1)
     assert shown["pipeline_relay_lag_seconds",] == 0
 
 

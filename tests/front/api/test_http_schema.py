@@ -18,13 +18,18 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from pipeline.flow.submit import submit
+from pipeline.journey.submit import submit
 from tests.front.api.conftest import OPERATOR, TOKENS, VIEWER, Serve
 from tests.place import Place
 
 ENDLESS = "/v1/events"
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_headers_conformance,
-          response_schema_conformance]  # fmt: skip
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
 
 
 def examine(address: str, token: str, examples: int) -> dict[str, set[int]]:
@@ -42,8 +47,14 @@ def examine(address: str, token: str, examples: int) -> dict[str, set[int]]:
 
 
 def _send(strategy: Any, address: str, headers: dict[str, str], examples: int, statuses: set[int]) -> None:
-    @settings(max_examples=examples, deadline=None, database=None, phases=[Phase.generate], derandomize=True,
-              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(case=strategy)
     def holds(case: schemathesis.Case) -> None:
         answer = case.call(base_url=address, headers=headers, timeout=60)

@@ -41,8 +41,14 @@ class Collector(BaseHTTPRequestHandler):
 
 def run(**environment: str) -> list[str]:
     plain = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env={**plain, **environment}, capture_output=True,
-                          text=True, check=True, timeout=60)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**plain, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     return done.stdout.split()
 
 

@@ -10,8 +10,16 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 from tests.front.api.conftest import serve  # noqa: F401  the same real server
 
 CHROMIUM = "/usr/bin/chromium"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"]  # fmt: skip
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
 OpenPage = Callable[..., Page]
 expect.set_options(timeout=15_000)
 

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 from pydantic import SecretStr
 
-from pipeline.flow.submit import submit, submit_many
 from pipeline.front.api import events
+from pipeline.journey.submit import submit, submit_many
 from tests.front.api.conftest import OPERATOR, TOKENS, VIEWER, Serve
 from tests.front.dashboard.conftest import OpenPage
 from tests.place import Place
@@ -81,7 +81,7 @@ def test_a_failure_is_found_in_its_group_and_a_canary_goes_before_the_rest(
 def test_a_group_is_given_up_with_a_reason(place: Place, serve: Serve, open_page: OpenPage) -> None:
     """Without one the form does not go out."""
     [job] = submit_many(None, "single", [{}])
-    place.rows("SELECT pipeline_undeliverable(%s, 1, 'ValueError: no price (parse.py:12)')", job)
+    place.rows("SELECT pipeline.undeliverable(%s, 1, 'ValueError: no price (parse.py:12)')", job)
     page = open_page(f"{serve()}/dead")
     page.get_by_role("button", name="Discard…").click()
     page.get_by_role("button", name="Discard them").click()
@@ -94,8 +94,10 @@ def test_a_group_is_given_up_with_a_reason(place: Place, serve: Serve, open_page
 
 def test_a_source_is_paused_and_resumed(place: Place, serve: Serve, open_page: OpenPage) -> None:
     """The page and the database agree."""
-    place.rows("INSERT INTO sources (id, name, adapter, base_url, rate_limit_per_minute)"
-               " VALUES ('coins', 'coins', 'items-api', 'http://127.0.0.1:9/', 30) RETURNING id")  # fmt: skip
+    place.rows(
+        "INSERT INTO sources (id, name, adapter, base_url, rate_limit_per_minute)"
+        " VALUES ('coins', 'coins', 'items-api', 'http://127.0.0.1:9/', 30) RETURNING id"
+    )
     page = open_page(f"{serve()}/sources")
     row = page.get_by_role("row", name="coins")
     expect(row.locator(".pill")).to_have_text("closed")
@@ -137,7 +139,7 @@ def test_what_is_shown_can_be_shared_by_its_address(place: Place, serve: Serve, 
     """Filters stand in the query string and hold in another browser; an id leads to its job."""
     jobs = submit_many(None, "single", [{}] * 2)
     submit_many(None, "triple", [{}])
-    place.rows("SELECT pipeline_undeliverable(%s, 1, 'x')", jobs[0])
+    place.rows("SELECT pipeline.undeliverable(%s, 1, 'x')", jobs[0])
     page = open_page(f"{serve()}/jobs")
     rows = page.get_by_role("table", name="Jobs").locator("tbody tr")
     expect(rows).to_have_count(3)

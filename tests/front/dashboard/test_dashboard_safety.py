@@ -11,8 +11,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from pipeline.flow.submit import open_batch, seal_batch, submit, submit_many
 from pipeline.front.dashboard.routes import FOLDER, VIEWS
+from pipeline.journey.submit import open_batch, seal_batch, submit, submit_many
 from tests.front.api.conftest import Serve
 from tests.front.dashboard.conftest import OpenPage
 from tests.place import Place
@@ -27,11 +27,15 @@ def furnish(place: Place) -> tuple[UUID, int]:
     jobs = submit_many(None, "single", [{"n": n} for n in range(3)], batch=batch)
     seal_batch(None, batch)
     submit(None, "pooled")
-    place.rows("SELECT pipeline_undeliverable(%s, 1, 'ValueError: no price (parse.py:12)')", jobs[0])
-    place.rows("INSERT INTO workers (id, host, pid, threads, queues) VALUES ('w', 'h', 1, 8, '{a,b,c,d}') RETURNING no")
-    place.rows("INSERT INTO sources (name, adapter, base_url, rate_limit_per_minute, last_error, last_failure_at)"
-               " VALUES ('coins', 'items-api', 'http://127.0.0.1:9/', 30, 'it was away', now()) RETURNING id")  # fmt: skip
-    place.rows("SELECT pipeline_roll_up()")
+    place.rows("SELECT pipeline.undeliverable(%s, 1, 'ValueError: no price (parse.py:12)')", jobs[0])
+    place.rows(
+        "INSERT INTO pipeline.workers (id, host, pid, threads, queues) VALUES ('w', 'h', 1, 8, '{a,b,c,d}') RETURNING no"
+    )
+    place.rows(
+        "INSERT INTO sources (name, adapter, base_url, rate_limit_per_minute, last_error, last_failure_at)"
+        " VALUES ('coins', 'items-api', 'http://127.0.0.1:9/', 30, 'it was away', now()) RETURNING id"
+    )
+    place.rows("SELECT pipeline.roll_up()")
     project = place.row("INSERT INTO projects (name) VALUES ('coins of Rome') RETURNING id")
     assert project is not None
     return jobs[0], project["id"]
@@ -86,7 +90,7 @@ def test_every_view_is_accessible_in_light_and_dark_and_fits_a_phone(
 def test_hostile_payloads_and_huge_errors_do_no_harm(place: Place, serve: Serve, open_page: OpenPage) -> None:
     """They are text, cut short, with the rest on demand; the page keeps its width, also on a phone."""
     [job] = submit_many(None, "single", [{SCRIPT: SCRIPT, "long": "W" * 20_000}])
-    place.rows("SELECT pipeline_undeliverable(%s, 1, %s)", job, SCRIPT + "E" * 1_000_000)
+    place.rows("SELECT pipeline.undeliverable(%s, 1, %s)", job, SCRIPT + "E" * 1_000_000)
     base = serve()
     for width in (1280, PHONE):
         page = open_page(f"{base}/jobs/{job}", width=width)
@@ -111,10 +115,10 @@ def test_an_opened_text_stays_open_while_the_page_brings_itself_up_to_date(
 ) -> None:
     """What the reader opened, and what they typed, is theirs."""
     [job] = submit_many(None, "single", [{}])
-    place.rows("SELECT pipeline_undeliverable(%s, 1, %s)", job, "E" * 2000)
+    place.rows("SELECT pipeline.undeliverable(%s, 1, %s)", job, "E" * 2000)
     page = open_page(f"{serve()}/jobs/{job}")
     page.get_by_role("region", name="Error").get_by_text("Show more").click()
-    place.rows("SELECT pipeline_discard(%s, 'seen')", job)
+    place.rows("SELECT pipeline.discard(%s, 'seen')", job)
     expect(page.locator("main h1 .pill")).to_have_text("cancelled")
     expect(page.get_by_role("region", name="Error").locator(".whole")).to_be_visible()
 

@@ -4,7 +4,7 @@ import { h } from "/static/dom.js";
 import { duration, moment, percent } from "/static/format.js";
 import { pill, table } from "/static/parts.js";
 
-const KINDS = ["queued", "throttled", "parked", "backing off", "running", "failed"];
+const KINDS = ["queued", "throttled", "snoozed", "backing off", "running", "failed"];
 const kindOf = (part) => part.part.replace(" ", "-");
 const ROOM_FOR_WORDS = 9;
 
@@ -32,7 +32,7 @@ export function timeline(parts) {
           h("span", { class: "name" }, phase),
           h(
             "div",
-            { class: "lane" },
+            { class: "rate_limit" },
             parts.filter((part) => part.phase === phase).map((part) => stretch(part, begin, end)),
           ),
         ),
@@ -43,7 +43,7 @@ export function timeline(parts) {
   );
 }
 
-const isBad = (part) => part.outcome && !["succeeded", "parked", "handed_back"].includes(part.outcome);
+const isBad = (part) => part.outcome && !["succeeded", "snoozed", "released"].includes(part.outcome);
 
 function legend(sums, all, parts) {
   const key = (kind) => h("span", { class: `key ${kind.replace(" ", "-")}`, "aria-hidden": "true" });
@@ -77,7 +77,7 @@ function scale(begin, end) {
     h("span", { class: "name" }),
     h(
       "div",
-      { class: "lane" },
+      { class: "rate_limit" },
       [0, 0.25, 0.5, 0.75, 1].map((part) => h("span", null, part ? duration(((end - begin) / 1000) * part) : "0")),
     ),
   );

@@ -81,7 +81,7 @@ function facts(job) {
     job.wait_reason && !job.completed_at && fact("Waits for", job.wait_reason.replace("_", " ")),
     job.progress_total && fact("Progress", progress(job.progress_done ?? 0, job.progress_total, { label: "Progress" })),
     job.priority !== null && fact("Priority", job.priority),
-    job.lane && fact("Lane", job.lane),
+    job.rate_limit && fact("RateLimit", job.rate_limit),
     job.batch_id && fact("Batch", h("span", { class: "mono", title: job.batch_id }, short(job.batch_id))),
     job.locked_by && fact("Worker", h("span", { class: "mono" }, job.locked_by)),
     fact(

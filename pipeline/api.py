@@ -1,0 +1,34 @@
+"""What an application's own routes are written with: who may call, pages, problems, a transaction.
+
+Register them with ``pipeline.extend(..., routes=["shop.routes:router"])``; they are served beside ``/v1``.
+"""
+
+from __future__ import annotations
+
+from pipeline.front.api.auth import Operator, Viewer
+from pipeline.front.api.database import transaction
+from pipeline.front.api.fields import Text
+from pipeline.front.api.pages import Cursor, Limit, Page, cut, decode_cursor
+from pipeline.front.api.problem import Problem, conflict, invalid, not_found
+from pipeline.front.api.responses import problems
+from pipeline.front.api.shield import allow_body
+from pipeline.front.api.streamed import pieces
+
+__all__ = [
+    "Cursor",
+    "Limit",
+    "Operator",
+    "Page",
+    "Problem",
+    "Text",
+    "Viewer",
+    "allow_body",
+    "conflict",
+    "cut",
+    "decode_cursor",
+    "invalid",
+    "not_found",
+    "pieces",
+    "problems",
+    "transaction",
+]

@@ -1,0 +1,1 @@
+"""What users write workflows with: decisions and plain values, no I/O."""

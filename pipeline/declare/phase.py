@@ -1,0 +1,84 @@
+"""What a phase is allowed to use: its budgets, its pool and its limits, as plain values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from pipeline.declare.backoff import Backoff
+
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+BODY_LIMIT = 64 * 1024
+# Half of what RabbitMQ takes (the policy in rabbitmq/definitions.json): a worker's own hand-overs may add to it.
+HIGHEST_QUEUE_LIMIT = 5000
+
+
+@dataclass(frozen=True)
+class Throttle:
+    """At most ``count`` jobs are sent every ``seconds``."""
+
+    count: int
+    seconds: float
+
+    def __post_init__(self) -> None:
+        if self.count < 1 or not self.seconds > 0:
+            raise ValueError(f"a throttle sends at least one job in more than zero seconds, not {self}")
+
+
+@dataclass(frozen=True)
+class PhaseSpec:
+    """One step of a workflow. Times are in seconds, sizes in bytes.
+
+    ``shared_limit``: all jobs of the phase call the same outside system, so that one Retry-After of it pauses
+    the phase for every worker.
+    """
+
+    workflow: str
+    name: str
+    pool: int | None = None
+    queue_limit: int = 1000
+    max_attempts: int = 3
+    max_crashes: int = 3
+    backoff: Backoff = field(default_factory=Backoff)
+    time_limit: float = 600.0
+    stale_after: float | None = None
+    isolated: bool = False
+    memory_limit: int | None = None
+    throttle: Throttle | None = None
+    shared_limit: bool = False
+
+    def __post_init__(self) -> None:
+        for what, name in (("workflow", self.workflow), ("phase", self.name)):
+            if not NAME.fullmatch(name) or len(name) > 60:
+                raise ValueError(
+                    f"{what} name {name!r}: use lower-case words joined by '-' (at most 60 letters), "
+                    "like 'website-analysis'"
+                )
+        if self.pool is not None and self.pool < 1:
+            raise ValueError(f"phase {self.name}: a pool has at least one processor; use pool=None for no limit")
+        if min(self.queue_limit, self.max_attempts, self.max_crashes) < 1:
+            raise ValueError(f"phase {self.name}: queue_limit, max_attempts and max_crashes are at least 1")
+        if self.queue_limit > HIGHEST_QUEUE_LIMIT:
+            raise ValueError(
+                f"phase {self.name}: queue_limit is at most {HIGHEST_QUEUE_LIMIT}, not {self.queue_limit}: what waits "
+                "beyond it waits in PostgreSQL, at no cost"
+            )
+        for name in ("time_limit", "stale_after", "memory_limit"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"phase {self.name}: {name} is above zero, not {value}")
+
+    @property
+    def queue(self) -> str:
+        """The RabbitMQ queue of the phase."""
+        return f"{self.workflow}.{self.name}"
+
+    @property
+    def actor(self) -> str:
+        """The Dramatiq actor's name: global to a broker, so it carries the workflow."""
+        return f"{self.workflow}.{self.name.replace('-', '_')}"
+
+
+def idempotency_key(job_id: object, phase: str) -> str:
+    """The same for every attempt of a phase of a job, so that an outside system can recognise a repeat."""
+    return f"{job_id}:{phase}"

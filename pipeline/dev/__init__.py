@@ -1,0 +1,1 @@
+"""Private servers, the supervisor, and a doctor for them."""

@@ -1,0 +1,94 @@
+"""Is everything as it should be? Each finding says how to mend it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import time
+
+import pika
+from pika.exceptions import AMQPError
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+
+import pipeline.actors  # noqa: F401  declares the workflows
+from pipeline import settings
+from pipeline.broker.topology import arguments
+from pipeline.declare.errors import BadInput
+from pipeline.declare.registry import workflows
+from pipeline.store import database
+from pipeline.store.migrate import missing
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at."""
+
+    well: bool
+    what: str
+    cure: str = ""
+
+
+def examine() -> list[Finding]:
+    """Look at settings, PostgreSQL and RabbitMQ, in the order in which they depend on one another."""
+    try:
+        config = settings.get()
+    except BadInput as error:
+        return [Finding(False, str(error), "set them, or run: pipeline services start")]
+    return [Finding(True, "settings are complete"), *_postgres(), *_rabbitmq(config)]
+
+
+def _postgres() -> list[Finding]:
+    try:
+        with database.engine().connect() as connection:
+            version, now = connection.execute(
+                text("SELECT current_setting('server_version_num')::int, extract(epoch FROM clock_timestamp())")
+            ).one()
+            durable = connection.execute(
+                text("SELECT current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off'")
+            ).scalar_one()
+    except OperationalError as error:
+        return [
+            Finding(
+                False, f"PostgreSQL: {str(error.orig).strip().splitlines()[-1]}", "start it or correct DATABASE_URL"
+            )
+        ]
+    problem = missing(database.engine())
+    apart = abs(float(now) - time())
+    return [
+        Finding(version >= 140000, f"PostgreSQL {version // 10000}", "use PostgreSQL 14 or newer"),
+        Finding(bool(durable), "PostgreSQL commits durably", "turn fsync and synchronous_commit on"),
+        Finding(problem is None, problem or "the database is up to date", "run: pipeline migrate"),
+        Finding(
+            apart < 5,
+            f"clocks differ by {apart:.1f} s",
+            "synchronise this machine's clock (due times use PostgreSQL's)",
+        ),
+    ]
+
+
+def _rabbitmq(config: settings.Settings) -> list[Finding]:
+    try:
+        connection = pika.BlockingConnection(pika.URLParameters(config.rabbitmq_url.get_secret_value().split(";")[0]))
+    except (AMQPError, OSError) as error:
+        return [
+            Finding(False, f"RabbitMQ does not answer ({type(error).__name__})", "start it or correct RABBITMQ_URL")
+        ]
+    found = [Finding(True, "RabbitMQ answers")]
+    for workflow in workflows().values():
+        for actor in workflow.phases:
+            queue = actor.spec.queue
+            try:
+                connection.channel().queue_declare(queue, durable=True, arguments=arguments(queue, config.queue_type))
+            except AMQPError as error:
+                found.append(
+                    Finding(
+                        False,
+                        f"queue {queue}: {error}",
+                        f"drain and delete {queue} in the management UI; workers declare it again",
+                    )
+                )
+    connection.close()
+    management = config.rabbitmq_management_url
+    known = "RabbitMQ's management API is known" if management else "RABBITMQ_MANAGEMENT_URL is not set: not needed"
+    found.append(Finding(True, known))
+    return found

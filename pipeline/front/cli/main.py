@@ -1,0 +1,69 @@
+"""The ``pipeline`` command."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from pipeline import __version__
+from pipeline.declare.errors import BadInput
+from pipeline.declare.extension import extensions, load
+from pipeline.dev.services import ServiceError, use_private_servers
+from pipeline.front.cli import api, dead, jobs, run, verify, watch
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Durable jobs in phases, on Dramatiq, RabbitMQ and PostgreSQL.",
+)
+for part in (run, jobs, dead, verify, watch, api):
+    part.add_to(app)
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        print(f"pipeline {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Errors on purpose are one message and exit code 1 (what was asked for) or 3 (servers)."""
+    try:
+        use_private_servers()
+        _add_commands()
+        app()
+    except (BadInput, ServiceError) as error:
+        _say(str(error), 1)
+    except OperationalError as error:
+        said = str(error.orig).strip().splitlines()[-1]
+        _say(f'PostgreSQL does not answer: {said}\n  check DATABASE_URL, or run "pipeline services start"', 3)
+    except DBAPIError as error:
+        hint = ' (run "pipeline migrate"?)' if "does not exist" in str(error.orig) else ""
+        _say(f"PostgreSQL refused: {str(error.orig).strip().splitlines()[0]}{hint}", 3)
+
+
+def _add_commands() -> None:
+    """Those of the application. One that cannot be loaded must not keep anybody from stopping the servers."""
+    try:
+        import pipeline.actors  # noqa: F401  declares the workflows
+
+        for extension in extensions():
+            for command in extension.commands:
+                load(command)(app)
+    except Exception as error:
+        sys.stderr.write(f"pipeline: the workflows could not be loaded: {error}\n")
+
+
+def _say(text: str, code: int) -> None:
+    sys.stderr.write(f"pipeline: {text}\n")
+    raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Commands that run things: services, migrate, up, relay, sandbox, doctor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pipeline.dev import services
+
+Folder = Annotated[Path, typer.Option(help="Where the private servers keep their data.")]
+out = Console(stderr=True)
+private = typer.Typer(no_args_is_help=True, help="Private PostgreSQL and RabbitMQ, on free ports, data in one folder.")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.add_typer(private, name="services")
+    for command in (up, migrate, relay, doctor):
+        app.command()(command)
+
+
+@private.command("start")
+def services_start(folder: Folder = services.FOLDER) -> None:
+    """Start them (about ten seconds); they go on after this command ends."""
+    with out.status("starting PostgreSQL and RabbitMQ …"):
+        servers = services.start(folder)
+    login = servers.management_user
+    out.print(
+        f"running. Management UI: {servers.management_url}  user {login.name}, password {login.password}",
+        highlight=False,
+    )
+    out.print('for other shells: eval "$(pipeline services env)"', highlight=False)
+
+
+@private.command("stop")
+def services_stop(folder: Folder = services.FOLDER) -> None:
+    """Stop them; their data stay."""
+    services.stop(folder)
+    out.print("stopped")
+
+
+@private.command("env")
+def services_env(folder: Folder = services.FOLDER) -> None:
+    """Print export lines for a shell, and the management UI's address."""
+    servers = services.running(folder)
+    if servers is None:
+        raise services.ServiceError('no private servers run in this folder: run "pipeline services start"')
+    for name, value in services.environment(servers).items():
+        print(f"export {name}='{value}'")
+    print(f"# management UI: {servers.management_url} (user {servers.management_user.name})")
+
+
+def migrate(
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Take everything of the engine out of the database, all jobs included.")
+    ] = False,
+) -> None:
+    """Bring the database up to date, and put this code's chains and options in force. Safe while workers run."""
+    if remove:
+        _remove()
+        return
+    import pipeline.actors  # noqa: F401  declares the workflows
+    from pipeline import settings
+    from pipeline.declare.registry import workflows
+    from pipeline.maintenance.move import undeclared
+    from pipeline.store import database
+    from pipeline.store.extended import migrate_all
+    from pipeline.store.register import register
+    from pipeline.worker.prepare import reach
+
+    config = settings.get()
+    reach(database.engine(), config, patience=10)
+    changed = migrate_all(database.engine())
+    with database.engine().begin() as connection:
+        register(connection, workflows().values(), config.stale_seconds)
+    out.print("the database was upgraded" if changed else "the database is up to date", highlight=False)
+    for workflow in workflows().values():
+        out.print(f"  {workflow.name}: {' → '.join(phase.spec.name for phase in workflow.phases)}", highlight=False)
+    for queue, jobs, _ in undeclared(database.engine()):
+        out.print(
+            f'{jobs} jobs are in {queue}, which no workflow has any more: run "pipeline move {queue} PHASE"',
+            highlight=False,
+        )
+
+
+def _remove() -> None:
+    from pipeline.store import database
+    from pipeline.store.migrate import remove
+
+    removed = remove(database.engine())
+    out.print("the engine's tables and functions are gone" if removed else "there was nothing to remove")
+
+
+def up(
+    processes: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 4,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of each worker process.")] = 8,
+    with_sandbox: Annotated[bool, typer.Option("--sandbox", help="Also run the sandbox of outside systems.")] = False,
+    folder: Folder = services.FOLDER,
+) -> None:
+    """Start everything in the foreground; Ctrl-C stops it in order."""
+    from pipeline.dev.up import run
+
+    run(processes=processes, threads=threads, with_sandbox=with_sandbox, folder=folder, say=_say)
+
+
+def relay() -> None:
+    """Run a relay alone: sends what waits, heals what broke. Workers carry one too; two do no harm."""
+    from pipeline.worker.relay_alone import run
+
+    run(say=_say)
+
+
+def doctor() -> None:
+    """Check servers, versions, migrations and queues, and say how to mend each finding."""
+    from pipeline.dev.doctor import examine
+
+    findings = examine()
+    for finding in findings:
+        out.print(("[green]ok[/green]    " if finding.well else "[red]wrong[/red] ") + finding.what, highlight=False)
+        if not finding.well:
+            out.print(f"        → {finding.cure}", highlight=False, markup=False)
+    raise typer.Exit(0 if all(finding.well for finding in findings) else 1)
+
+
+def _say(text: str) -> None:
+    out.print(text, highlight=False, markup=False)

@@ -1,0 +1,1 @@
+"""The guarded HTTP client: no private address, no endless answer."""

@@ -1,0 +1,172 @@
+"""Getting hold of a job: claim it, take it over from a dead holder, or learn why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import sleep
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from pipeline.declare.errors import database_is_unable
+from pipeline.declare.phase import PhaseSpec
+from pipeline.journey.attempt import Claim
+from pipeline.journey.settle import DEAD_LETTERED
+from pipeline.observe.counters import count
+from pipeline.store import database
+from pipeline.store.group_statement import Ask, ClaimRow
+
+if TYPE_CHECKING:
+    from pipeline.broker.delivery import Delivery
+    from pipeline.journey.token import Token
+    from pipeline.worker.process import WorkerProcess
+
+# A lock that is free for a moment may belong to a worker that is just reconnecting: look twice.
+# A living one has its lock back within 0.3 s.
+SECOND_LOOK = 0.5
+LOOKS = 20
+# After an outage every lock is free for a moment: this process, or PostgreSQL itself, must have been back for so long.
+SETTLED = 3.0
+# A row that another transaction holds is asked for again soon, while the thread waits, and then with the message set
+# aside and the thread free: an application may hold it for as long as it likes.
+LOCKED_LOOKS = (0.03, 0.1)
+ASIDE, LONGEST_ASIDE = 0.5, 5.0
+ALIVE = text("SELECT pipeline.alive(:holder), extract(epoch FROM now() - pg_postmaster_start_time())")
+LAST = text("SELECT outcome FROM pipeline.attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 1")
+TAKE_OVER = text("SELECT pipeline.take_over(:worker, :id, :send, :holder, :fence, :delivery)")
+BRIEFLY = text("SET LOCAL lock_timeout = '200ms'")
+REPLAY = text("SELECT pipeline.replay(:id, :send)")
+TELL_MAINTENANCE = text("SELECT pg_notify('pipeline_maintenance', 'dead')")
+
+
+def claim_phase(worker: WorkerProcess, spec: PhaseSpec, token: Token, delivery: Delivery) -> Claim | None:
+    """A claim, or None when there is nothing to do now: the message has done its part, for a reason that is counted,
+    or it is set aside because nothing can be said yet."""
+    for _ in range(LOOKS):
+        row = worker.committer.claim(Ask(token.job_id, spec.queue, token.send, token.sent_at, delivery))
+        verdict = row.verdict
+        if verdict == "claimed":
+            return _claim(spec, token.job_id, row, delivery)
+        if verdict == "running" and token.send is not None:
+            verdict = _meet(worker, token, row.holder or "", row.fence, delivery)
+        if verdict == "locked" and _set_aside(worker, delivery):
+            return None
+        if verdict not in ("locked", "claimed", "changed"):
+            _refuse(worker, token, delivery, verdict)
+            return None
+    worker.inbound.set_aside(delivery, LONGEST_ASIDE)
+    return None
+
+
+def _set_aside(worker: WorkerProcess, delivery: Delivery) -> bool:
+    """Look again soon, in this thread at first. True if the message waits on its own from now on."""
+    delivery.looks += 1
+    if delivery.looks <= len(LOCKED_LOOKS):
+        sleep(LOCKED_LOOKS[delivery.looks - 1])
+        return False
+    count("set_aside")
+    further = delivery.looks - len(LOCKED_LOOKS) - 1
+    worker.inbound.set_aside(delivery, min(ASIDE * 2 ** min(further, 8), LONGEST_ASIDE))
+    return True
+
+
+def _meet(worker: WorkerProcess, token: Token, holder: str, fence: int, delivery: Delivery) -> str:
+    """The job runs elsewhere. A living holder keeps it; a dead one loses it to us, under a new fence."""
+    if holder == worker.id:
+        free, gone = False, _seen_twice(lambda: not worker.runs(token.job_id))
+    else:
+        free = gone = _seen_twice(lambda: _lock_is_free(worker, holder))
+    if holder == worker.id and not gone:
+        return "held"
+    values = {
+        "worker": worker.id,
+        "id": token.job_id,
+        "send": token.send,
+        "holder": holder,
+        "fence": fence,
+        "delivery": delivery.id,
+    }
+    # A take-over whose answer is lost must be asked for again by us: to all others we would look like its holder.
+    verdict: str = database.insist(lambda connection: connection.execute(TAKE_OVER, values).scalar_one())
+    if free:
+        database.insist(lambda connection: connection.execute(TELL_MAINTENANCE))
+    if verdict == "claimed":
+        count("taken_over")
+        worker.log.warning("took over from a dead worker", job=str(token.job_id), holder=holder)
+    return verdict
+
+
+def _seen_twice(gone: Callable[[], bool]) -> bool:
+    """Whether it is so at two looks in a row. Also if it is not so yet at the first: the message of a worker that was
+    killed can be here before PostgreSQL has noticed, and nobody would find the job again for a while."""
+    first, second = gone(), False
+    for _ in range(2):
+        sleep(SECOND_LOOK)
+        second = gone()
+        if first or not second:
+            break
+        first = second
+    return first and second
+
+
+def _lock_is_free(worker: WorkerProcess, holder: str) -> bool:
+    """Just after an outage every lock is free; wait until workers have had time to take theirs again."""
+    while True:
+        alive, up = database.insist(lambda connection: connection.execute(ALIVE, {"holder": holder}).one())
+        if alive or min(float(up), worker.liveness.back_for()) >= SETTLED:
+            return not alive
+        sleep(SECOND_LOOK)
+
+
+def _refuse(worker: WorkerProcess, token: Token, delivery: Delivery, verdict: str) -> None:
+    """The message has nothing to do: it is acknowledged, or is a dead letter."""
+    delivery.deferred = False
+    if verdict == "failed" and delivery.revived:
+        _revive(worker, token, delivery)
+        return
+    if verdict == "poisoned" or (verdict == "failed" and _is_dead_letter(token)):
+        delivery.fail()
+    reason = "already_running" if verdict in ("held", "running") else verdict
+    count(f"refused.{reason}")
+    worker.log.info("message had nothing to do", job=str(token.job_id), send=token.send, reason=reason)
+
+
+def _is_dead_letter(token: Token) -> bool:
+    """Its budget was used up, and the connection broke before the message could be rejected: it is rejected now."""
+    return database.insist(lambda connection: connection.execute(LAST, {"id": token.job_id}).scalar()) in DEAD_LETTERED
+
+
+def _revive(worker: WorkerProcess, token: Token, delivery: Delivery) -> None:
+    """A message that was moved back from the dead-letter queue starts its failed job again."""
+    values = {"id": token.job_id, "send": token.send}
+    try:
+        with database.engine().begin() as connection:
+            connection.execute(BRIEFLY)
+            revived = connection.execute(REPLAY, values).scalar_one()
+    except SQLAlchemyError as error:
+        if not database_is_unable(error):
+            raise
+        delivery.deferred = True
+        worker.inbound.set_aside(delivery, LONGEST_ASIDE)
+        return
+    count("revived" if revived else "refused.superseded")
+
+
+def _claim(spec: PhaseSpec, job_id: UUID, row: ClaimRow, delivery: Delivery) -> Claim:
+    return Claim(
+        spec=spec,
+        job_id=job_id,
+        fence=row.fence,
+        attempts=row.attempts,
+        max_attempts=row.max_attempts,
+        crashes=row.crashes,
+        isolated=bool(row.isolated),
+        priority=row.priority,
+        body=row.body,
+        results=row.result or {},
+        trace_id=row.trace_id,
+        span_id=row.span_id,
+        delivery=delivery,
+    )

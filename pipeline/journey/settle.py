@@ -1,0 +1,209 @@
+"""The end of an attempt. Every way out carries the fence; zero rows mean that the attempt lost its job."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from time import sleep
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from sqlalchemy import TextClause, text
+
+from pipeline import settings
+from pipeline.declare.errors import (
+    Cancelled,
+    Crashed,
+    GiveUp,
+    Permanent,
+    SnoozeFor,
+    StaleClaim,
+    classify,
+)
+from pipeline.declare.outcome import Done
+from pipeline.declare.phase import BODY_LIMIT
+from pipeline.journey.attempt import Claim, Interrupted
+from pipeline.journey.write import FIRST_PAUSE, LONGEST_PAUSE, Locked, complete_with_write
+from pipeline.observe.counters import count
+from pipeline.store.database import insist
+from pipeline.store.group_statement import Completed, Completion
+
+if TYPE_CHECKING:
+    from pipeline.worker.process import WorkerProcess
+
+PAUSE = text("SELECT pipeline.pause(:queue, :seconds)")
+# How often a worker's thread asks for a row that another transaction holds, before it leaves that to one that can wait.
+TRIES = 3
+DEAD_LETTERED = ("exhausted", "poisoned")
+# How an attempt ends that others end: it was cancelled, or its worker looked dead.
+TAKEN_AWAY = ("lost", "cancelled", "crashed", "stale")
+
+
+def settle(worker: WorkerProcess, claim: Claim, done: Done | Completed) -> None:
+    """Success: with writes in one transaction of their own, without them in the process's next batch."""
+    if isinstance(done, Completed):
+        _hand_over(worker, claim, done)
+        return
+    result, continuing = encode_result(claim, done), worker.continuing.way(claim)
+    if done.write is None:
+        if claim.finish():
+            worker.committer.complete(Completion(claim, result, continuing))
+        return
+    complete = partial(complete_with_write, worker.no, claim, done.write, result)
+    try:
+        _hand_over(worker, claim, complete(continuing, tries=TRIES))
+    except Locked:
+        worker.log.info("settled later: another transaction holds the job", job=str(claim.job_id), fence=claim.fence)
+        claim.detach()
+        threading.Thread(target=_settle_later, args=(worker, claim, complete), daemon=True).start()
+
+
+def _hand_over(worker: WorkerProcess, claim: Claim, completed: Completed) -> None:
+    """If its thread was given up in the meantime, whoever did so learns that it had committed (see settle_error)."""
+    if claim.finish():
+        worker.hand_over.committed([(claim, completed)])
+
+
+def _settle_later(worker: WorkerProcess, claim: Claim, complete: Callable[[], Completed]) -> None:
+    """The work is done and its write waits for a row that an application holds. No worker thread waits with it."""
+    try:
+        _hand_over(worker, claim, complete())
+    except BaseException as error:
+        if claim.finish():
+            settle_for_good(worker, claim, error)
+
+
+def encode_result(claim: Claim, done: Done) -> str | None:
+    """The phase's result as JSON, refused when it is too big to travel with the job."""
+    if done.result is None:
+        return None
+    encoded = orjson.dumps(dict(done.result), option=orjson.OPT_NON_STR_KEYS)
+    if len(encoded) > BODY_LIMIT:
+        raise Permanent(
+            f"phase {claim.spec.name} returned {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
+            "store the data in a table or a file and return a reference"
+        )
+    return encoded.decode()
+
+
+def settle_error(worker: WorkerProcess, claim: Claim, error: BaseException) -> str:
+    """Failure: classify, then make the fenced transition, however long PostgreSQL takes. Returns the verdict.
+
+    'locked' if another transaction holds the row for longer than a moment: nothing is done yet (see settle_for_good).
+    """
+    function, values = _transition(claim, error)
+    if function is None:
+        return _discard(worker, claim, error)
+    statement, pause, tries = text(f"SELECT {function}"), FIRST_PAUSE, TRIES
+    while (verdict := _ask(statement, {**_key(claim), **values})) == "locked" and (tries := tries - 1):
+        sleep(pause)
+        pause *= 2
+    if verdict == "locked":
+        return verdict
+    if verdict in TAKEN_AWAY and not isinstance(error, Crashed):
+        return _discard(worker, claim, error)
+    count(f"{claim.spec.queue}.{verdict}")
+    if verdict == "succeeded":
+        # It had committed after all, and only the answer was lost, so that nobody published its hand-over.
+        worker.hand_over.recall([claim])
+    worker.log.warning(
+        "attempt ended",
+        job=str(claim.job_id),
+        phase=claim.spec.queue,
+        fence=claim.fence,
+        verdict=verdict,
+        error=describe(error),
+    )
+    return verdict
+
+
+def _discard(worker: WorkerProcess, claim: Claim, error: BaseException) -> str:
+    count("discarded")
+    worker.log.warning("result discarded", job=str(claim.job_id), fence=claim.fence, reason=str(error))
+    worker.liveness.lost(claim)
+    return "lost"
+
+
+def _settled(worker: WorkerProcess, claim: Claim, error: BaseException) -> str | None:
+    """None while the row is locked, and after an error that nobody thought of: a job is never left without an end."""
+    try:
+        verdict = settle_error(worker, claim, error)
+    except Exception:
+        worker.log.exception("an attempt could not be settled; trying again", job=str(claim.job_id), fence=claim.fence)
+        return None
+    return None if verdict == "locked" else verdict
+
+
+def settle_for_good(worker: WorkerProcess, claim: Claim, error: BaseException) -> None:
+    """As ``settle_error``, until there is a verdict; then the message goes the same way. Not for a worker's thread."""
+    while (verdict := _settled(worker, claim, error)) is None:
+        sleep(LONGEST_PAUSE)
+    if verdict in DEAD_LETTERED:
+        worker.inbound.reject(claim.delivery)
+    else:
+        worker.inbound.ack([claim.delivery])
+    worker.liveness.release(claim)
+
+
+def _ask(statement: TextClause, values: dict[str, Any]) -> str:
+    verdict: str = insist(lambda connection: connection.execute(statement, values).scalar_one())
+    return verdict
+
+
+def _transition(claim: Claim, error: BaseException) -> tuple[str | None, dict[str, Any]]:
+    if isinstance(error, Interrupted):
+        return _interrupted(claim)
+    if isinstance(error, Cancelled | StaleClaim):
+        return None, {}
+    if isinstance(error, Crashed):
+        return "pipeline.crash(:id, :fence, 'crashed', :error, true)", {"error": str(error)}
+    match classify(error, datetime.now(UTC)):
+        case SnoozeFor(seconds, reason, asked):
+            if claim.spec.shared_limit and reason in ("retry_after", "rate_limit"):
+                insist(lambda connection: connection.execute(PAUSE, {"queue": claim.spec.queue, "seconds": seconds}))
+            return _snooze("snoozed", reason, seconds, describe(error), asked=asked)
+        case GiveUp():
+            return "pipeline.fail(:id, :fence, :error)", {"error": describe(error)}
+        case _:
+            return _retry(claim, describe(error))
+
+
+def _interrupted(claim: Claim) -> tuple[str | None, dict[str, Any]]:
+    if claim.reason == "shutdown":
+        return _snooze("released", "shutdown", 0.0, None)
+    if claim.reason == "time_limit":
+        return _retry(claim, f"the time limit of {claim.spec.time_limit:g} s was exceeded")
+    return None, {}
+
+
+def _retry(claim: Claim, error: str) -> tuple[str, dict[str, Any]]:
+    plain = claim.spec.backoff.delay(claim.attempts + 1, random.random())  # noqa: S311  jitter
+    delay = plain * settings.get().backoff_scale
+    return "pipeline.retry(:id, :fence, :error, :delay)", {"error": error, "delay": delay}
+
+
+def _snooze(
+    outcome: str, reason: str, seconds: float, error: str | None, *, asked: bool = False
+) -> tuple[str, dict[str, Any]]:
+    values = {"outcome": outcome, "reason": reason, "delay": seconds, "error": error, "asked": asked}
+    return "pipeline.snooze(:id, :fence, :outcome, :reason, :delay, :error, :asked)", values
+
+
+def describe(error: BaseException) -> str:
+    """One line for people: the kind of error, what it says, and where it was raised."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f" ({place.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{place.tb_lineno})" if place else ""
+    cause = getattr(error, "orig", None) or error
+    said = str(cause).strip().split("\n")[0]
+    told = f"{type(cause).__name__}: {said}{where}"[:4000]
+    # PostgreSQL takes neither NUL nor half a surrogate pair, and an error must always be recordable.
+    return told.replace("\x00", "�").encode("utf-8", "replace").decode()
+
+
+def _key(claim: Claim) -> dict[str, Any]:
+    return {"id": claim.job_id, "fence": claim.fence}

@@ -1,0 +1,163 @@
+"""Submitting and steering jobs, inside the caller's own transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import orjson
+import psycopg
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from pipeline.declare.errors import BadInput
+from pipeline.declare.phase import BODY_LIMIT
+from pipeline.store import database
+
+if TYPE_CHECKING:
+    # Loaded by whoever has a session; a worker has none and starts faster without.
+    from sqlalchemy.orm import Session
+
+    Caller = Session | Connection | None
+
+SUBMIT = text(
+    "SELECT pipeline.submit_many(:workflow, CAST(:bodies AS jsonb[]), :priority, CAST(:batch AS uuid), :trace,"
+    " CAST(:keys AS text[]), CAST(:due AS timestamptz), :rate_limit)"
+)
+
+
+def submit(
+    caller: Caller,
+    workflow: str,
+    body: Mapping[str, Any] | None = None,
+    *,
+    priority: int = 0,
+    key: str | None = None,
+    batch: UUID | None = None,
+    due: datetime | None = None,
+    traceparent: str | None = None,
+    rate_limit: str | None = None,
+) -> UUID:
+    """Submit one job. It exists once the caller's transaction commits; without a caller, at once.
+
+    ``priority``: 0 to 9, 9 goes first. ``key``: the same key gives the same job. ``batch``: see ``open_batch``.
+    ``due``: not before. ``traceparent``: joins the caller's trace. ``rate_limit``: what it shares with other jobs
+    outside, one rate and one pause.
+    """
+    return submit_many(
+        caller,
+        workflow,
+        [body or {}],
+        priority=priority,
+        keys=None if key is None else [key],
+        batch=batch,
+        due=due,
+        traceparent=traceparent,
+        rate_limit=rate_limit,
+    )[0]
+
+
+def submit_many(
+    caller: Caller,
+    workflow: str,
+    bodies: Sequence[Mapping[str, Any]],
+    *,
+    priority: int = 0,
+    keys: Sequence[str] | None = None,
+    batch: UUID | None = None,
+    due: datetime | None = None,
+    traceparent: str | None = None,
+    rate_limit: str | None = None,
+) -> list[UUID]:
+    """Submit any number of jobs in one round trip, in their order."""
+    if not bodies:
+        return []
+    values = {
+        "workflow": workflow,
+        "bodies": as_array(_encode(body, place) for place, body in enumerate(bodies, 1)),
+        "priority": priority,
+        "batch": batch,
+        "trace": traceparent,
+        "keys": None if keys is None else list(keys),
+        "due": due,
+        "rate_limit": rate_limit,
+    }
+    with readable_errors(), _connection(caller) as connection:
+        return list(connection.execute(SUBMIT, values).scalars())
+
+
+def cancel(caller: Caller, job_id: UUID, reason: str = "cancelled by request") -> bool:
+    """Cancel a job. True if this call did it, False if the job does not exist or has already finished."""
+    return bool(_call(caller, "pipeline.cancel(:id, :reason)", id=job_id, reason=reason))
+
+
+def replay(caller: Caller, job_id: UUID) -> bool:
+    """Start the phase of a failed job again, with fresh budgets. False if the job is not failed."""
+    return bool(_call(caller, "pipeline.replay(:id)", id=job_id))
+
+
+def open_batch(caller: Caller, then: str | None = None, body: Mapping[str, Any] | None = None) -> UUID:
+    """Open a batch; when it is sealed and all its jobs are final, a job of the workflow ``then`` is submitted, once."""
+    found: UUID = _call(
+        caller, "pipeline.open_batch(:then, CAST(:body AS jsonb))", then=then, body=_encode(body or {}, 1)
+    )
+    return found
+
+
+def seal_batch(caller: Caller, batch: UUID) -> None:
+    """No more jobs will join the batch."""
+    _call(caller, "pipeline.seal_batch(:batch)", batch=batch)
+
+
+def _call(caller: Caller, function: str, **values: Any) -> Any:
+    with readable_errors(), _connection(caller) as connection:
+        return connection.execute(text(f"SELECT {function}"), values).scalar()
+
+
+def _encode(body: Mapping[str, Any], place: int) -> str:
+    try:
+        encoded = orjson.dumps(dict(body), option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_UUID)
+    except TypeError as error:
+        raise BadInput(
+            f"body {place} is not valid JSON: {error}; send references (strings, numbers, lists, objects)"
+        ) from None
+    if len(encoded) > BODY_LIMIT:
+        raise BadInput(
+            f"body {place} has {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
+            "store the data elsewhere and send a reference to it (a path, a key, an id)"
+        )
+    return encoded.decode()
+
+
+def as_array(texts: Iterable[str]) -> str:
+    """PostgreSQL's text for an array of any texts. psycopg takes three times as long for a list of them."""
+    escaped = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return "{" + ",".join(f'"{one}"' for one in escaped) + "}"
+
+
+@contextmanager
+def _connection(caller: Caller) -> Iterator[Connection]:
+    if caller is None:
+        # Each caller makes one statement, which is a transaction by itself: without BEGIN and COMMIT around it.
+        with database.engine().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            yield connection
+    elif isinstance(caller, Connection):
+        yield caller
+    else:
+        yield caller.connection()
+
+
+@contextmanager
+def readable_errors() -> Iterator[None]:
+    """Turn the errors that our SQL functions raise on purpose into BadInput with their hint."""
+    try:
+        yield
+    except DBAPIError as error:
+        cause = error.orig
+        if isinstance(cause, psycopg.Error) and (cause.sqlstate or "").startswith("PL"):
+            hint = f": {cause.diag.message_hint}" if cause.diag.message_hint else ""
+            raise BadInput(f"{cause.diag.message_primary}{hint}") from None
+        raise

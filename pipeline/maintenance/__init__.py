@@ -1,0 +1,1 @@
+"""What the leaders do beside the jobs: reclaim, reconcile, prune, report."""

@@ -1,0 +1,60 @@
+"""What RabbitMQ dead-lettered by itself: a message whose delivery limit is used up kills workers before any claim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from pika.exceptions import AMQPError
+
+from pipeline.broker import counts
+from pipeline.broker.topology import dead_letter_queue
+from pipeline.journey.envelope import InvalidEnvelope, parse
+from pipeline.maintenance.sweeps import Connection
+from pipeline.observe import logs
+from pipeline.observe.counters import count
+
+log = logs.get("pipeline.dead_letters")
+MOST = 1000
+OURS = "rejected"
+
+
+def read_back(connection: Connection, amqp_url: str, queue: str) -> int:
+    """Fail the jobs whose messages RabbitMQ gave up, with the reason. The letters stay where they are."""
+    try:
+        broker = counts.connect(amqp_url)
+    except (AMQPError, OSError):
+        return 0
+    failed = 0
+    try:
+        channel = broker.channel()
+        for _ in range(MOST):
+            method, properties, body = channel.basic_get(dead_letter_queue(queue))
+            if method is None or properties is None:
+                break
+            failed += _fail(connection, queue, dict(properties.headers or {}), body)
+    except AMQPError:
+        log.warning("the dead letters could not be read", queue=queue)
+    finally:
+        # Nothing was acknowledged: closing puts every letter back in its place.
+        if broker.is_open:
+            broker.close()
+    return failed
+
+
+def _fail(connection: Connection, queue: str, headers: dict[str, Any], body: Any) -> bool:
+    deaths = headers.get("x-death") or [{}]
+    reason = str(deaths[0].get("reason", OURS))
+    if reason == OURS:
+        return False
+    try:
+        header = parse(orjson.loads(body)["args"][0]).header
+    except (InvalidEnvelope, orjson.JSONDecodeError, LookupError, TypeError):
+        return False
+    said = f"RabbitMQ gave the message up ({reason}): it was delivered again and again and never claimed"
+    row = connection.execute("SELECT pipeline.undeliverable(%s, %s, %s)", (header.job_id, header.send, said)).fetchone()
+    done = bool(row and row[0])
+    if done:
+        count("undeliverable")
+        log.warning("job failed: undeliverable", job=str(header.job_id), queue=queue, reason=reason)
+    return done

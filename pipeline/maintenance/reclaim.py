@@ -1,0 +1,87 @@
+"""Recovery of jobs whose worker is dead or silent. Nobody is called dead after one look."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from pipeline.observe import logs
+from pipeline.observe.counters import count
+
+log = logs.get("pipeline.reclaim")
+
+Connection = psycopg.Connection[TupleRow]
+
+MISSING = "SELECT pipeline.missing_workers()"
+SILENT = "SELECT job_id, fence, heartbeat_at, stale FROM pipeline.silent_jobs(make_interval(secs => %s))"
+# A suspect whose rows somebody has locked stays one; it is not asked for without a pause.
+SOONEST = 0.5
+RECLAIM = """SELECT job_id, queue, send, worker, verdict
+    FROM pipeline.reclaim(%s::integer[], %s::uuid[], %s::bigint[])"""
+
+
+@dataclass(frozen=True)
+class Reclaimed:
+    """A running job that lost its holder."""
+
+    job_id: Any
+    queue: str
+    send: int
+    worker: str
+    verdict: str
+
+
+class Reclaimer:
+    """Remembers when it first saw each suspect, and acts when it sees the same again, long enough after.
+
+    A worker whose lock is free is dead at a second look ``patience`` seconds later: a living one that lost its
+    connection has taken its lock again by then. A job whose heartbeat is older than its phase allows is stale if that
+    same heartbeat was seen more than ``heartbeat`` seconds before. Make a new one for each connection: after an outage
+    of PostgreSQL, or of the network between it and this process, everybody looks dead, and all is looked at anew.
+    """
+
+    def __init__(self, patience: float, heartbeat: float) -> None:
+        self._patience = patience
+        self._heartbeat = heartbeat
+        self._first: dict[Hashable, float] = {}
+
+    def look(self, connection: Connection) -> list[Reclaimed]:
+        """Look once; reclaim what was suspect before and still is. Whoever is no suspect any more is forgotten."""
+        missing = [row[0] for row in connection.execute(MISSING).fetchall()]
+        silent = connection.execute(SILENT, (2 * self._heartbeat,)).fetchall()
+        self._remember([*missing, *(row[:3] for row in silent)])
+        dead = [no for no in missing if self._known(no) >= self._patience]
+        stale = [row for row in silent if row[3] and self._known(row[:3]) >= self._wait(row[:3])]
+        if not dead and not stale:
+            return []
+        values = (dead, [row[0] for row in stale], [row[1] for row in stale])
+        found = [Reclaimed(*row) for row in connection.execute(RECLAIM, values).fetchall()]
+        for one in found:
+            count(f"reclaimed.{one.verdict}")
+            log.warning("job reclaimed", job=str(one.job_id), queue=one.queue, worker=one.worker, verdict=one.verdict)
+        return found
+
+    def suspects(self) -> bool:
+        """Whether somebody has been seen once and must be seen again."""
+        return bool(self._first)
+
+    def next_look(self) -> float:
+        """Seconds until a second look can decide about somebody; infinity if nobody is suspect."""
+        waits = (self._wait(suspect) - self._known(suspect) for suspect in self._first)
+        return max(min(waits, default=float("inf")) + 0.05, SOONEST)
+
+    def _wait(self, suspect: Hashable) -> float:
+        # A heartbeat may come a little late.
+        return self._patience if isinstance(suspect, int) else 1.5 * self._heartbeat
+
+    def _known(self, suspect: Hashable) -> float:
+        return monotonic() - self._first[suspect]
+
+    def _remember(self, suspects: Iterable[Hashable]) -> None:
+        now = monotonic()
+        self._first = {suspect: self._first.get(suspect, now) for suspect in suspects}

@@ -1,0 +1,93 @@
+"""The periodiq schedule. Every sweep is harmless when it runs twice or late: a lock lets one through at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from periodiq import cron
+
+from pipeline import settings
+from pipeline.broker.broker import EngineActor, PipelineBroker
+from pipeline.broker.topology import SWEEPS
+from pipeline.maintenance import sweeps
+from pipeline.maintenance.reclaim import Reclaimer
+from pipeline.maintenance.reconcile import Reconciler
+from pipeline.observe import logs
+from pipeline.store.engine import connect
+
+log = logs.get("pipeline.schedule")
+ONE_AT_A_TIME = "SELECT pg_try_advisory_lock('pipeline.installation'::regclass::oid::integer, %s)"
+
+
+Sweep = Callable[[sweeps.Connection], Any]
+
+
+def declare(broker: PipelineBroker) -> None:
+    """An actor for each sweep; periodiq sends them in time."""
+    for number, (spec, sweep) in enumerate(SCHEDULE, 1):
+        EngineActor(
+            _alone(sweep, number),
+            actor_name=f"pipeline.{sweep.__name__}",
+            queue_name=SWEEPS,
+            priority=0,
+            broker=broker,
+            options={"periodic": cron(spec)},
+        )
+
+
+def _alone(sweep: Sweep, number: int) -> Callable[[], None]:
+    def run() -> None:
+        with connect(settings.get().dsn, f"sweep {sweep.__name__}") as connection:
+            row = connection.execute(ONE_AT_A_TIME, (number,)).fetchone()
+            if row is not None and row[0]:
+                log.info("sweep", name=sweep.__name__, did=str(sweep(connection)))
+
+    return run
+
+
+def stale_recovery(connection: sweeps.Connection) -> int:
+    """Every minute: running jobs whose worker is dead or silent go back to waiting."""
+    return _look_twice(connection)
+
+
+def status_reset(connection: sweeps.Connection) -> int:
+    """Every five minutes: the same for phases with a longer patience of their own, such as OCR (ten minutes)."""
+    return _look_twice(connection)
+
+
+def _look_twice(connection: sweeps.Connection) -> int:
+    """The leader of maintenance does the same twice a minute; this finds what it does not."""
+    config = settings.get()
+    reclaimer = Reclaimer(config.patience_seconds, config.heartbeat_seconds)
+    found = len(reclaimer.look(connection))
+    for pause in (config.patience_seconds, 1.5 * config.heartbeat_seconds):
+        if reclaimer.suspects() and not sweeps.stopping.wait(pause):
+            found += len(reclaimer.look(connection))
+    return found
+
+
+def lost_messages(connection: sweeps.Connection) -> bool:
+    """Every quarter of an hour: what RabbitMQ no longer has is sent again."""
+    config = settings.get()
+    reconciler = Reconciler(config)
+    # Two looks, each of which hears every worker's next heartbeat; whoever leads the relay looks all the time.
+    deadline = monotonic() + 4 * config.heartbeat_seconds + 4
+    while (wants_more := reconciler.check(connection)) and monotonic() < deadline and not sweeps.stopping.wait(1):
+        pass
+    return not wants_more
+
+
+def prune(connection: sweeps.Connection) -> int:
+    """Every hour: finished jobs beyond their keeping are deleted, in small batches."""
+    config = settings.get()
+    return sweeps.prune(connection, config.keep_days, config.keep_failed_days)
+
+
+SCHEDULE: list[tuple[str, Sweep]] = [
+    ("* * * * *", stale_recovery),
+    ("*/5 * * * *", status_reset),
+    ("*/15 * * * *", lost_messages),
+    ("17 * * * *", prune),
+]

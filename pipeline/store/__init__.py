@@ -1,0 +1,1 @@
+"""Rows: tables, migrations, and the only statements that change a job's state."""

@@ -1,0 +1,27 @@
+-- One statement for all jobs of a process. Returns the jobs this worker no longer holds, and why. A row that another
+-- transaction holds just now gets its heartbeat the next time; nobody waits for it.
+-- What was marked as sent since the beat before this one may still be on its way to where unconfirmed messages are
+-- counted, so that only what is older can be called confirmed.
+DROP FUNCTION IF EXISTS pipeline.heartbeat(text, uuid[], bigint[], timestamptz, jsonb);
+DROP FUNCTION IF EXISTS pipeline.heartbeat(text, uuid[], bigint[], timestamptz, jsonb, text[]);
+CREATE OR REPLACE FUNCTION pipeline.heartbeat(p_worker text, p_jobs uuid[], p_fences bigint[],
+                                              p_confirmed timestamptz, p_counters jsonb, p_not_consuming text[] DEFAULT '{}',
+                                              p_unstarted jsonb DEFAULT '{}', p_stuck integer DEFAULT 0)
+RETURNS TABLE (job_id uuid, fence bigint, status text) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    UPDATE pipeline.workers SET heartbeat_at = now(), confirmed_at = least(p_confirmed, heartbeat_at), counters = p_counters,
+                       not_consuming = p_not_consuming, unstarted = p_unstarted, stuck = p_stuck, missing_since = NULL, stopped_at = NULL
+    WHERE id = p_worker;
+    RETURN QUERY
+    WITH mine AS (
+        SELECT a.id, a.fence FROM unnest(p_jobs, p_fences) AS a(id, fence)
+    ), held AS MATERIALIZED (
+        SELECT j.id, j.fence FROM pipeline.jobs j JOIN mine m ON m.id = j.id AND m.fence = j.fence
+        WHERE j.status = 'running' FOR NO KEY UPDATE OF j SKIP LOCKED
+    ), beaten AS (
+        UPDATE pipeline.jobs j SET heartbeat_at = now() FROM held h WHERE j.id = h.id RETURNING j.id
+    )
+    SELECT m.id, m.fence, coalesce((SELECT j.status FROM pipeline.jobs j WHERE j.id = m.id), 'deleted')
+    FROM mine m WHERE NOT EXISTS (SELECT 1 FROM pipeline.jobs j WHERE j.id = m.id AND j.fence = m.fence AND j.status = 'running');
+END $$;

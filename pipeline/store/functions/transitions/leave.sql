@@ -1,0 +1,37 @@
+-- The shared ends of a running attempt. Private to the transitions: callers hold the row's lock and have
+-- checked the fence.
+CREATE OR REPLACE FUNCTION pipeline.end_waiting(p_job pipeline.jobs, p_status text, p_attempts integer, p_crashes integer,
+    p_due timestamptz, p_reason text, p_error text)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE pipeline.jobs SET status = p_status, attempts = p_attempts, crashes = p_crashes, send = send + 1, ready_at = now(),
+        updated_at = now(), next_retry_at = p_due, wait_reason = p_reason, error_message = coalesce(left(p_error, 20000), error_message),
+        locked_by = NULL, locked_at = NULL, heartbeat_at = NULL, sent_at = NULL, delivery = NULL, slot = NULL,
+        isolated = NULL, message_phase_id = NULL
+    WHERE id = p_job.id;
+    PERFORM pipeline.enqueue(p_job.id, p_job.workflow, p_job.phase, p_job.priority, p_due, p_reason);
+END $$;
+
+CREATE OR REPLACE FUNCTION pipeline.end_failed(p_job pipeline.jobs, p_crashes integer, p_attempts integer, p_error text)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE pipeline.jobs SET status = 'failed', attempts = p_attempts, crashes = p_crashes, completed_at = now(),
+        updated_at = now(), error_message = left(p_error, 20000), cause = pipeline.cause(p_error),
+        next_retry_at = NULL, wait_reason = NULL, locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
+        sent_at = NULL, delivery = NULL, slot = NULL, isolated = NULL, message_phase_id = NULL
+    WHERE id = p_job.id;
+    DELETE FROM pipeline.outbox WHERE job_id = p_job.id;
+    PERFORM pipeline.return_permits(ARRAY[p_job.id]);
+    PERFORM pipeline.count_children(ARRAY[p_job.id]);
+    PERFORM pipeline.wake_relay(ARRAY[p_job.workflow || '.' || p_job.phase]);
+END $$;
+
+-- The name of a failure's group: the kind of error and where it was raised ("ValueError at parse.py:12"). An error
+-- without that shape is its first words, with everything that has a digit in it left out.
+CREATE OR REPLACE FUNCTION pipeline.cause(p_error text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(
+        substring(p_error FROM '^([A-Za-z_][A-Za-z0-9_.]{0,79}): ')
+            || coalesce(' at ' || substring(right(p_error, 100) FROM '\(([^():\s]{1,80}:[0-9]{1,6})\)$'), ''),
+        nullif(left(regexp_replace(left(p_error, 200), '\S*[0-9]\S*', '#', 'g'), 100), ''),
+        'unknown')
+$$;

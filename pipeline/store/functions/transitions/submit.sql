@@ -1,0 +1,106 @@
+-- Every way to submit ends here, inside the caller's transaction: the job and the intent to send it
+-- commit together with the caller's own rows, or not at all.
+CREATE OR REPLACE FUNCTION pipeline.first_phase(p_workflow text) RETURNS pipeline.phases LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_phase pipeline.phases;
+BEGIN
+    SELECT * INTO v_phase FROM pipeline.phases WHERE workflow = p_workflow AND position = 1;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'PL001',
+            MESSAGE = format('unknown workflow %L', p_workflow),
+            HINT = coalesce('known workflows: ' || (SELECT string_agg(DISTINCT workflow, ', ') FROM pipeline.phases),
+                            'no workflow is registered yet: run "pipeline migrate"');
+    END IF;
+    RETURN v_phase;
+END $$;
+
+CREATE OR REPLACE FUNCTION pipeline.submit_many(
+    p_workflow text, p_bodies jsonb[], p_priority integer DEFAULT 0, p_batch uuid DEFAULT NULL,
+    p_traceparent text DEFAULT NULL, p_keys text[] DEFAULT NULL, p_due timestamptz DEFAULT NULL,
+    p_rate_limit text DEFAULT NULL)
+RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+DECLARE
+    v_phase pipeline.phases := pipeline.first_phase(p_workflow);
+    v_ids uuid[];
+    v_trace text;
+    v_span text;
+    v_count integer;
+    -- In a rate limit with a rate a job waits for its place in the order, not for a time (db/rate_limits/look.sql).
+    v_due timestamptz := CASE WHEN pipeline.has_rate(p_rate_limit) THEN 'infinity' END;
+BEGIN
+    IF p_priority NOT BETWEEN 0 AND 9 THEN
+        RAISE EXCEPTION USING ERRCODE = 'PL002', MESSAGE = format('priority %s is outside 0 … 9', p_priority),
+            HINT = '0 is the default, 9 goes first';
+    END IF;
+    PERFORM pipeline.refuse_body(b.body, b.place) FROM unnest(p_bodies) WITH ORDINALITY AS b(body, place)
+    WHERE pipeline.wrong_body(b.body, 65536);
+    IF p_traceparent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' THEN
+        v_trace := split_part(p_traceparent, '-', 2);
+        v_span := split_part(p_traceparent, '-', 3);
+    END IF;
+    IF p_batch IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pipeline.batches WHERE id = p_batch AND NOT sealed FOR UPDATE) THEN
+        RAISE EXCEPTION USING ERRCODE = 'PL003', MESSAGE = format('batch %s is sealed or unknown', p_batch),
+            HINT = 'open a new batch for further jobs';
+    END IF;
+    SELECT array_agg(pipeline.new_id() ORDER BY b.place) INTO v_ids FROM unnest(p_bodies) WITH ORDINALITY AS b(body, place);
+    WITH added AS (
+        INSERT INTO pipeline.jobs (id, workflow, phase, body, priority, batch_id, max_attempts, idempotency_key,
+                          trace_id, span_id, next_retry_at, rate_limit)
+        SELECT f.id, p_workflow, v_phase.phase, f.body, p_priority, p_batch, v_phase.max_attempts, p_keys[f.place],
+               coalesce(v_trace, replace(f.id::text, '-', '')),
+               coalesce(v_span, right(replace(f.id::text, '-', ''), 16)), p_due, p_rate_limit
+        FROM unnest(v_ids, p_bodies) WITH ORDINALITY AS f(id, body, place) ORDER BY f.place
+        ON CONFLICT (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+        RETURNING jobs.id
+    ), queued AS (
+        INSERT INTO pipeline.outbox (job_id, phase_id, priority, due_at, reason, rate_limit)
+        SELECT a.id, v_phase.id, p_priority, coalesce(p_due, v_due),
+               CASE WHEN p_due IS NOT NULL THEN 'scheduled' WHEN v_due IS NOT NULL THEN 'rate_limit' END, p_rate_limit
+        FROM added a
+    )
+    SELECT count(*) INTO v_count FROM added;
+    IF p_batch IS NOT NULL THEN
+        UPDATE pipeline.batches SET total = total + v_count, remaining = remaining + v_count WHERE id = p_batch;
+    END IF;
+    IF v_count > 0 THEN
+        PERFORM pg_notify('pipeline_relay', '');
+    END IF;
+    IF p_keys IS NULL THEN
+        RETURN QUERY SELECT i.id FROM unnest(v_ids) WITH ORDINALITY AS i(id, place) ORDER BY i.place;
+    ELSE
+        -- A statement of its own: it also sees the job that another caller committed under the same key just now.
+        RETURN QUERY SELECT coalesce(j.id, i.id)
+            FROM unnest(v_ids) WITH ORDINALITY AS i(id, place)
+            LEFT JOIN pipeline.jobs j ON j.workflow = p_workflow AND j.idempotency_key = p_keys[i.place]
+            ORDER BY i.place;
+    END IF;
+END $$;
+
+-- No object, too long, or nested so deeply that a reader gives up (a hundred levels take two hundred characters).
+CREATE OR REPLACE FUNCTION pipeline.wrong_body(p_body jsonb, p_most integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT jsonb_typeof(p_body) IS DISTINCT FROM 'object' OR (octet_length(p_body::text) > 200
+        AND (octet_length(p_body::text) > p_most OR jsonb_path_exists(p_body, '$.**{100}')))
+$$;
+
+CREATE OR REPLACE FUNCTION pipeline.refuse_body(p_body jsonb, p_place bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF jsonb_typeof(p_body) IS DISTINCT FROM 'object' THEN
+        RAISE EXCEPTION USING ERRCODE = 'PL004', MESSAGE = format('body %s is not a JSON object', p_place),
+            HINT = 'send an object such as {"url": "https://example.org"}';
+    END IF;
+    IF jsonb_path_exists(p_body, '$.**{100}') THEN
+        RAISE EXCEPTION USING ERRCODE = 'PL006', MESSAGE = format('body %s is nested 100 levels deep or more', p_place),
+            HINT = 'store the data elsewhere and send a reference to it (a path, a key, an id)';
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'PL005',
+        MESSAGE = format('body %s has %s bytes, the limit is 65536', p_place, octet_length(p_body::text)),
+        HINT = 'store the data elsewhere and send a reference to it (a path, a key, an id)';
+END $$;
+
+CREATE OR REPLACE FUNCTION pipeline.submit(p_workflow text, p_body jsonb DEFAULT '{}', p_priority integer DEFAULT 0,
+    p_batch uuid DEFAULT NULL, p_traceparent text DEFAULT NULL, p_key text DEFAULT NULL,
+    p_due timestamptz DEFAULT NULL, p_rate_limit text DEFAULT NULL)
+RETURNS uuid LANGUAGE sql AS $$
+    SELECT pipeline.submit_many(p_workflow, ARRAY[p_body], p_priority, p_batch, p_traceparent,
+                                CASE WHEN p_key IS NOT NULL THEN ARRAY[p_key] END, p_due, p_rate_limit)
+$$;

@@ -1,0 +1,93 @@
+-- PostgreSQL's books against themselves: what a step never leaves behind, but a hand, a restored backup or a bug
+-- may. A row a finding; with p_repair each is mended by the same steps that jobs take otherwise. Running jobs of
+-- dead workers are pipeline.reclaim's, messages are reconciliation's (pipeline/maintenance/verify.py calls all three).
+CREATE OR REPLACE FUNCTION pipeline.verify(p_repair boolean)
+RETURNS TABLE (problem text, subject text, detail text) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_job pipeline.jobs;
+    v_row record;
+BEGIN
+    FOR v_job IN
+        SELECT j.* FROM pipeline.jobs j LEFT JOIN pipeline.outbox o ON o.job_id = j.id
+        WHERE (j.completed_at IS NULL AND o.job_id IS NULL) OR (j.status = 'running' AND o.sent_at IS NULL)
+        ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
+    LOOP
+        problem := CASE v_job.status WHEN 'running' THEN 'runs without being marked as sent' ELSE 'waits without an intent to send' END;
+        subject := v_job.id;
+        detail := format('%s.%s, %s', v_job.workflow, v_job.phase, v_job.status);
+        IF p_repair AND v_job.status = 'running' THEN
+            PERFORM pipeline.crash(v_job.id, v_job.fence, 'stale', 'it ran without being marked as sent', false);
+        ELSIF p_repair THEN
+            UPDATE pipeline.jobs SET send = send + 1, updated_at = now() WHERE id = v_job.id;
+            PERFORM pipeline.enqueue(v_job.id, v_job.workflow, v_job.phase, v_job.priority, v_job.next_retry_at, 'verified');
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    FOR v_row IN
+        SELECT o.job_id, j.status FROM pipeline.outbox o LEFT JOIN pipeline.jobs j ON j.id = o.job_id
+        WHERE j.id IS NULL OR j.completed_at IS NOT NULL ORDER BY o.job_id
+    LOOP
+        problem := 'intent to send a job that does not wait'; subject := v_row.job_id;
+        detail := coalesce(v_row.status, 'there is no such job');
+        IF p_repair THEN
+            DELETE FROM pipeline.outbox o WHERE o.job_id = v_row.job_id AND NOT EXISTS (
+                SELECT 1 FROM pipeline.jobs j WHERE j.id = o.job_id AND j.completed_at IS NULL);
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    FOR v_job IN
+        SELECT j.* FROM pipeline.jobs j JOIN pipeline.outbox o ON o.job_id = j.id JOIN pipeline.phases ph ON ph.id = o.phase_id
+        WHERE j.status IN ('pending', 'retryable') AND (ph.workflow, ph.phase) <> (j.workflow, j.phase)
+        ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
+    LOOP
+        problem := 'waits before another phase than its own'; subject := v_job.id;
+        detail := format('its own is %s.%s', v_job.workflow, v_job.phase);
+        IF p_repair THEN
+            UPDATE pipeline.jobs SET send = send + 1, updated_at = now() WHERE id = v_job.id;
+            PERFORM pipeline.enqueue(v_job.id, v_job.workflow, v_job.phase, v_job.priority, v_job.next_retry_at, 'verified');
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    FOR v_job IN
+        SELECT j.* FROM pipeline.jobs j LEFT JOIN pipeline.workers w ON w.id = j.locked_by
+        WHERE j.status = 'running' AND w.no IS NULL ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
+    LOOP
+        problem := 'runs under a worker that never was'; subject := v_job.id; detail := v_job.locked_by;
+        IF p_repair THEN
+            PERFORM pipeline.crash(v_job.id, v_job.fence, 'stale', format('there is no worker %s', v_job.locked_by), false);
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    FOR v_row IN SELECT * FROM pipeline.undeclared() LOOP
+        problem := 'phase that nobody declares has jobs'; subject := v_row.queue;
+        detail := format('%s jobs, of which %s run: run "pipeline move %s PHASE", deploy its code again, or cancel them',
+                         v_row.jobs, v_row.running, v_row.queue);
+        RETURN NEXT;
+    END LOOP;
+    FOR v_row IN
+        SELECT b.id, b.remaining - c.ended AS remaining, c.open FROM pipeline.batches b CROSS JOIN LATERAL (
+            SELECT (SELECT count(*)::integer FROM pipeline.jobs j WHERE j.batch_id = b.id AND j.counted IS NULL) AS open,
+                   (SELECT coalesce(sum(e.ended), 0)::integer FROM pipeline.batch_ends e WHERE e.batch_id = b.id) AS ended) c
+        WHERE b.completed_at IS NULL AND b.remaining - c.ended <> c.open ORDER BY b.id FOR UPDATE OF b SKIP LOCKED
+    LOOP
+        problem := 'batch that counts wrong'; subject := v_row.id;
+        detail := format('%s said to be open, %s are', v_row.remaining, v_row.open);
+        IF p_repair THEN
+            DELETE FROM pipeline.batch_ends WHERE batch_id = v_row.id;
+            UPDATE pipeline.batches SET remaining = v_row.open, total = greatest(total, v_row.open) WHERE id = v_row.id;
+            PERFORM pipeline.finish_batch(v_row.id);
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+
+-- The phases that no workflow has any more and that still have jobs. (All jobs that have not ended are in the outbox.)
+CREATE OR REPLACE FUNCTION pipeline.undeclared() RETURNS TABLE (queue text, jobs bigint, running bigint)
+LANGUAGE sql STABLE AS $$
+    SELECT l.workflow || '.' || l.phase, l.jobs, l.running
+    FROM (SELECT j.workflow, j.phase, count(*) AS jobs, count(*) FILTER (WHERE j.status = 'running') AS running
+          FROM pipeline.outbox o JOIN pipeline.jobs j ON j.id = o.job_id WHERE j.completed_at IS NULL GROUP BY j.workflow, j.phase) l
+    WHERE NOT EXISTS (SELECT 1 FROM pipeline.phases ph WHERE ph.workflow = l.workflow AND ph.phase = l.phase AND ph.position > 0)
+    ORDER BY 1
+$$;

@@ -1,0 +1,186 @@
+"""One statement for the claims and completions of many threads: one round trip, one commit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from operator import itemgetter
+from time import sleep
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from pipeline.broker.delivery import Delivery
+from pipeline.declare.errors import database_is_unable
+from pipeline.journey.attempt import Claim
+from pipeline.observe import logs
+from pipeline.store.engine import connect
+from pipeline.store.send_credits import SendCredits
+
+log = logs.get("pipeline.committer")
+
+# Completions come first: a processor that one job leaves can be taken by the next.
+COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at, fence,
+        NULL::integer AS attempts, NULL::integer AS crashes, NULL::boolean AS isolated, NULL::smallint AS priority,
+        NULL::text AS holder, body, result, NULL::text AS trace_id, NULL::text AS span_id
+    FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[], %s::text[])"""
+CLAIM = """SELECT place, verdict, NULL, NULL, NULL, max_attempts, NULL, fence, attempts, crashes, isolated, priority,
+        holder, body, result, trace_id, span_id
+    FROM pipeline.claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[])"""
+
+_PLACE = itemgetter(0)
+
+
+class ClaimRow(NamedTuple):
+    """PostgreSQL's answer to a claim."""
+
+    verdict: str
+    max_attempts: int
+    fence: int
+    attempts: int
+    crashes: int
+    isolated: bool | None
+    priority: int
+    holder: str | None
+    body: dict[str, Any]
+    result: dict[str, Any] | None
+    trace_id: str
+    span_id: str
+
+
+@dataclass(slots=True)
+class Ask:
+    """A thread's wish to claim the job of a delivery."""
+
+    job_id: UUID
+    queue: str
+    send: int | None
+    sent_at: str | None
+    delivery: Delivery
+    answer: ClaimRow | BaseException | None = None
+    _done: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._done.acquire()
+
+    def wait(self) -> ClaimRow:
+        """The claim's row: verdict, fence, …"""
+        with self._done:
+            pass
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        assert self.answer is not None
+        return self.answer
+
+    def resolve(self, answer: ClaimRow | BaseException) -> None:
+        self.answer = answer
+        self._done.release()
+
+
+@dataclass(slots=True)
+class Completion:
+    """A finished phase without writes of its own; ``continuing`` is the next one's queue if this worker may go on."""
+
+    claim: Claim
+    result: str | None
+    continuing: str | None = None
+
+
+class Completed(NamedTuple):
+    """What PostgreSQL made of a completion.
+
+    ``sent_at`` is set if this worker must publish the next message, or if the job 'continued' here, under ``fence``.
+    """
+
+    verdict: str
+    queue: str | None
+    actor: str | None
+    send: int | None
+    max_attempts: int | None
+    sent_at: datetime | None
+    fence: int | None = None
+    body: dict[str, Any] | None = None
+    results: dict[str, Any] | None = None
+
+
+class GroupStatement:
+    """A connection of its own that carries groups to PostgreSQL and insists on an answer."""
+
+    def __init__(self, dsn: str, worker_id: str, worker_no: int) -> None:
+        self._dsn = dsn
+        self._worker_id = worker_id
+        self._worker_no = worker_no
+        self._send_credits = SendCredits()
+        self._connection: psycopg.Connection[TupleRow] | None = None
+
+    def execute(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
+        """Try until PostgreSQL answers. Both functions give the same answer when a lost COMMIT is repeated."""
+        delay = 0.05
+        while True:
+            try:
+                return self._once(asks, completions)
+            except psycopg.Error as error:
+                if not database_is_unable(error):
+                    raise
+                self._hang_up(error)
+                log.warning("PostgreSQL cannot just now; trying again", delay=delay, error=str(error).strip())
+                sleep(delay)
+                delay = min(delay * 2, 2.0)
+
+    def _hang_up(self, error: psycopg.Error) -> None:
+        """A server that takes no writes may not be the one to ask any more: after a failover another is."""
+        connection = self._connection
+        if connection is None:
+            return
+        if connection.broken or connection.closed or isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+            connection.close()
+            self._connection = None
+
+    def _once(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
+        if self._connection is None:
+            self._connection = connect(self._dsn, "committer")
+        if any(completion.continuing is None for completion in completions):
+            self._send_credits.refresh(self._connection)
+        parts: list[str] = []
+        values: list[Any] = []
+        if completions:
+            parts.append(COMPLETE)
+            values += self._completion_values(completions)
+        if asks:
+            parts.append(CLAIM)
+            values += self._claim_values(asks)
+        rows = self._connection.execute(" UNION ALL ".join(parts), values, prepare=True).fetchall()
+        done, asked = sorted(rows[: len(completions)], key=_PLACE), sorted(rows[len(completions) :], key=_PLACE)
+        return [Completed(*row[1:8], *row[13:15]) for row in done], [
+            ClaimRow(row[1], row[5], *row[7:]) for row in asked
+        ]
+
+    def _claim_values(self, asks: list[Ask]) -> tuple[Any, ...]:
+        return (
+            self._worker_id,
+            _array(ask.job_id.hex for ask in asks),
+            _array(ask.queue for ask in asks),
+            _array(ask.send for ask in asks),
+            _array(ask.delivery.id for ask in asks),
+            _array(ask.sent_at for ask in asks),
+        )
+
+    def _completion_values(self, completions: list[Completion]) -> tuple[Any, ...]:
+        results = [c.result for c in completions]
+        return (
+            self._worker_no,
+            _array(c.claim.job_id.hex for c in completions),
+            _array(c.claim.fence for c in completions),
+            results if any(results) else _array(results),
+            _array(self._send_credits.spend(c.claim.spec.queue for c in completions)),
+            _array(c.continuing for c in completions),
+        )
+
+
+def _array(values: Iterable[int | str | None]) -> str:
+    """PostgreSQL's text for an array of plain words: ids in hex (dashes cost), numbers, names of queues, moments."""
+    return "{" + ",".join("NULL" if value is None else str(value) for value in values) + "}"

@@ -1,0 +1,139 @@
+"""Reading about jobs and workers, for every door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy import Connection, text
+
+from pipeline.declare.errors import BadInput
+from pipeline.declare.extension import extensions, load
+from pipeline.store import database
+
+JOB = text("SELECT * FROM pipeline.jobs WHERE id = :id")
+TIMELINE = text("""SELECT phase, attempt, part, started_at, ended_at, seconds, outcome, worker,
+    left(error, 4000) AS error FROM pipeline.timeline(:id)""")
+ATTEMPTS = text("""SELECT phase, attempt, fence, outcome, pipeline.worker_name(worker, worker_no) AS worker,
+    wait_reason, started_at, finished_at,
+    left(error, 4000) AS error FROM pipeline.attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 200""")
+STATUS = text("SELECT status FROM pipeline.jobs WHERE id = :id")
+SAME = text("SELECT body = CAST(:body AS jsonb) AND priority = :priority FROM pipeline.jobs WHERE id = :id")
+ROW = """id, workflow, phase, status, priority, attempts, max_attempts, crashes, created_at, updated_at, completed_at,
+    next_retry_at, locked_by, wait_reason, progress_done, progress_total, batch_id, rate_limit, trace_id,
+    left(error_message, 4000) AS error_message"""
+LIST = text("SELECT ids, floor FROM pipeline.list_jobs(:workflow, :phase, :status, :before, :limit)")
+JOBS = text(f"SELECT {ROW} FROM pipeline.jobs WHERE id = ANY (:ids) ORDER BY id DESC")  # noqa: S608
+BATCH = """SELECT id, total, remaining, failed, sealed, callback_workflow, callback_job, created_at, completed_at
+    FROM pipeline.batches WHERE id < :before"""
+BATCHES = text(f"{BATCH} ORDER BY id DESC LIMIT :limit")
+OPEN_BATCHES = text(f"{BATCH} AND completed_at IS NULL ORDER BY id DESC LIMIT :limit")
+NEWEST = UUID(int=2**128 - 1)
+PARTS = 1000
+WORKERS = text("""SELECT w.id, w.host, w.pid, w.threads, w.queues, w.started_at, w.heartbeat_at, w.counters,
+    extract(epoch FROM now() - w.heartbeat_at) AS age,
+    pipeline.worker_state(w) AS state, w.not_consuming, w.stuck,
+    coalesce(r.n, 0) AS running
+    FROM pipeline.workers w LEFT JOIN (
+        SELECT j.locked_by, count(*) AS n FROM pipeline.running_jobs j GROUP BY 1) r ON r.locked_by = w.id
+    WHERE w.stopped_at IS NULL OR w.stopped_at > now() - interval '1 hour'
+    ORDER BY w.no DESC LIMIT 200""")
+FAILED = text("""SELECT id, workflow, phase, attempts, crashes, error_message, completed_at FROM pipeline.jobs
+    WHERE failed_in IS NOT NULL AND workflow = coalesce(:workflow, workflow) ORDER BY id DESC LIMIT :limit""")
+
+
+def describe(job_id: UUID) -> dict[str, Any]:
+    """A job's row, its timeline, its attempts, and what its workflow stored."""
+    with database.engine().connect() as connection:
+        found = look(connection, job_id)
+    if found is None:
+        raise BadInput(f"there is no job {job_id}; was it pruned, or is this another database?")
+    return found
+
+
+def look(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
+    """As ``describe``, in the caller's transaction; None if there is no such job."""
+    row = connection.execute(JOB, {"id": job_id}).mappings().one_or_none()
+    if row is None:
+        return None
+    timeline = [dict(part) for part in connection.execute(TIMELINE, {"id": job_id}).mappings()][-PARTS:]
+    attempts = [dict(part) for part in connection.execute(ATTEMPTS, {"id": job_id}).mappings()]
+    output = _output(row["workflow"])
+    return {
+        "job": dict(row),
+        "timeline": timeline,
+        "attempts": attempts,
+        "output": output(connection, job_id) if output else None,
+    }
+
+
+def jobs(
+    connection: Connection,
+    *,
+    workflow: str | None = None,
+    phase: str | None = None,
+    status: str | None = None,
+    before: UUID | None = None,
+    limit: int = 50,
+) -> tuple[list[dict[str, Any]], UUID | None]:
+    """Jobs that match, newest first, older than ``before``; and the job that was looked at last, if older ones were
+    not: they may match as well."""
+    values = {"workflow": workflow, "phase": phase, "status": status, "before": before or NEWEST, "limit": limit}
+    ids, floor = connection.execute(LIST, values).one()
+    return [dict(row) for row in connection.execute(JOBS, {"ids": ids}).mappings()], floor
+
+
+def status(connection: Connection, job_id: UUID) -> str | None:
+    """The job's state, or None if there is no such job."""
+    found: str | None = connection.execute(STATUS, {"id": job_id}).scalar()
+    return found
+
+
+def is_same_wish(connection: Connection, job_id: UUID, body: Mapping[str, Any], priority: int) -> bool:
+    """Whether the job was submitted with this body and priority."""
+    values = {"id": job_id, "body": orjson.dumps(dict(body)).decode(), "priority": priority}
+    return bool(connection.execute(SAME, values).scalar())
+
+
+def workers() -> list[dict[str, Any]]:
+    """Living workers and those that went in the last hour."""
+    with database.engine().connect() as connection:
+        return worker_rows(connection)
+
+
+def worker_rows(connection: Connection) -> list[dict[str, Any]]:
+    """As ``workers``, in the caller's transaction."""
+    return [dict(row) for row in connection.execute(WORKERS).mappings()]
+
+
+def batches(
+    connection: Connection, *, open_only: bool, before: UUID | None = None, limit: int = 50
+) -> list[dict[str, Any]]:
+    """Batches older than ``before``, newest first; ``open_only`` leaves out the complete ones."""
+    statement = OPEN_BATCHES if open_only else BATCHES
+    values = {"before": before or NEWEST, "limit": limit}
+    return [dict(row) for row in connection.execute(statement, values).mappings()]
+
+
+def failed(workflow: str | None, limit: int) -> list[dict[str, Any]]:
+    """Failed jobs, newest first."""
+    with database.engine().connect() as connection:
+        return [dict(r) for r in connection.execute(FAILED, {"workflow": workflow, "limit": limit}).mappings()]
+
+
+def discard(job_id: UUID, reason: str) -> bool:
+    """Take a failed job off the list of dead letters; False if it is not failed."""
+    with database.engine().begin() as connection:
+        found = connection.execute(text("SELECT pipeline.discard(:id, :reason)"), {"id": job_id, "reason": reason})
+        return bool(found.scalar_one())
+
+
+def _output(workflow: str) -> Callable[[Connection, UUID], object] | None:
+    """The application's function that reads what a job of this workflow has stored."""
+    for extension in extensions():
+        if workflow in extension.outputs:
+            found: Callable[[Connection, UUID], object] = load(extension.outputs[workflow])
+            return found
+    return None

@@ -1,0 +1,14 @@
+-- Everything that the migrations made, by name. The schema goes if nothing of somebody else's is in it.
+DROP VIEW pipeline.relay_leader, pipeline.maintenance_leader;
+DROP TABLE pipeline.permits, pipeline.rate_limits, pipeline.attempts, pipeline.outbox, pipeline.batch_ends, pipeline.batches,
+    pipeline.jobs, pipeline.phases, pipeline.workers, pipeline.rollups, pipeline.rollup_quarters, pipeline.counter_totals,
+    pipeline.own_functions, pipeline.installation, pipeline.versions;
+DROP FUNCTION pipeline.new_id();
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = 'pipeline'::regnamespace)
+       AND NOT EXISTS (SELECT 1 FROM pg_proc WHERE pronamespace = 'pipeline'::regnamespace)
+       AND NOT EXISTS (SELECT 1 FROM pg_type WHERE typnamespace = 'pipeline'::regnamespace) THEN
+        DROP SCHEMA pipeline;
+    END IF;
+END $$;

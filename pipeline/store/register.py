@@ -1,0 +1,115 @@
+"""Make PostgreSQL know the workflows that this code declares; where the two differ, PostgreSQL's chain is in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+from pipeline.declare.phase import PhaseSpec
+from pipeline.declare.registry import DeclaredWorkflow
+
+UPSERT = text("""
+    INSERT INTO pipeline.phases (workflow, phase, position, queue, actor, pool, queue_limit, max_attempts, max_crashes,
+                        stale_after, isolated, throttle_count, throttle_seconds)
+    VALUES (:workflow, :phase, :position, :queue, :actor, :pool, :queue_limit, :max_attempts, :max_crashes,
+            make_interval(secs => :stale_after), :isolated, :throttle_count, :throttle_seconds)
+    ON CONFLICT (workflow, phase) DO UPDATE SET position = excluded.position, actor = excluded.actor,
+        pool = excluded.pool, queue_limit = excluded.queue_limit, max_attempts = excluded.max_attempts,
+        max_crashes = excluded.max_crashes, stale_after = excluded.stale_after, isolated = excluded.isolated,
+        throttle_count = excluded.throttle_count, throttle_seconds = excluded.throttle_seconds
+    WHERE (phases.position, phases.pool, phases.queue_limit, phases.max_attempts, phases.max_crashes,
+           phases.stale_after, phases.isolated, phases.throttle_count, phases.throttle_seconds)
+        IS DISTINCT FROM (excluded.position, excluded.pool, excluded.queue_limit, excluded.max_attempts,
+           excluded.max_crashes, excluded.stale_after, excluded.isolated, excluded.throttle_count,
+           excluded.throttle_seconds)
+""")
+CHAIN = text("""
+    UPDATE pipeline.phases p SET next_id = n.next_id
+    FROM (SELECT id, lead(id) OVER (ORDER BY position) AS next_id FROM pipeline.phases
+          WHERE workflow = :workflow AND phase = ANY (:phases)) n
+    WHERE p.id = n.id AND p.next_id IS DISTINCT FROM n.next_id
+""")
+# A phase that left the workflow keeps its row, so that its jobs can still be seen, but starts nothing new.
+RETIRE = text(
+    "UPDATE pipeline.phases SET position = 0 WHERE workflow = :workflow AND phase <> ALL (:phases) AND position > 0"
+)
+KNOWN = text("SELECT EXISTS (SELECT 1 FROM pipeline.phases WHERE workflow = :workflow)")
+IN_FORCE = text("""
+    SELECT phase, pool, queue_limit, max_attempts, max_crashes, extract(epoch FROM stale_after)::float AS stale_after,
+           isolated, throttle_count, throttle_seconds
+    FROM pipeline.phases WHERE workflow = :workflow AND position > 0 ORDER BY position
+""")
+# One at a time: of two versions that meet a new workflow together, the second finds it known.
+ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock('pipeline.phases'::regclass::oid::integer, 0)")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where the database, whose value is in force, and this code do not agree."""
+
+    workflow: str
+    phase: str | None
+    option: str
+    database: object
+    code: object
+
+
+def register(connection: Connection, workflows: Iterable[DeclaredWorkflow], stale_after: float | None = None) -> None:
+    """Put the chains and options of this code in force. Only ``pipeline migrate`` does so for a known workflow."""
+    connection.execute(ONE_AT_A_TIME)
+    for workflow in workflows:
+        _write(connection, workflow, stale_after)
+
+
+def introduce(
+    connection: Connection, workflows: Iterable[DeclaredWorkflow], stale_after: float | None
+) -> list[Difference]:
+    """Register the workflows that the database does not know. What differs in the others is returned, not changed."""
+    found: list[Difference] = []
+    for workflow in workflows:
+        known = {"workflow": workflow.name}
+        if not connection.execute(KNOWN, known).scalar_one():
+            connection.execute(ONE_AT_A_TIME)
+            if not connection.execute(KNOWN, known).scalar_one():
+                _write(connection, workflow, stale_after)
+        found += _differences(connection, workflow, stale_after)
+    return found
+
+
+def _write(connection: Connection, workflow: DeclaredWorkflow, stale_after: float | None) -> None:
+    names = [actor.spec.name for actor in workflow.phases]
+    connection.execute(RETIRE, {"workflow": workflow.name, "phases": names})
+    for position, actor in enumerate(workflow.phases, 1):
+        spec = actor.spec
+        place = {"workflow": spec.workflow, "position": position, "queue": spec.queue, "actor": spec.actor}
+        connection.execute(UPSERT, {**place, **_options(spec, stale_after)})
+    connection.execute(CHAIN, {"workflow": workflow.name, "phases": names})
+
+
+def _differences(connection: Connection, workflow: DeclaredWorkflow, stale_after: float | None) -> Iterator[Difference]:
+    in_force = [dict(row) for row in connection.execute(IN_FORCE, {"workflow": workflow.name}).mappings()]
+    declared = {actor.spec.name: _options(actor.spec, stale_after) for actor in workflow.phases}
+    chains = [" → ".join(chain) for chain in ((row["phase"] for row in in_force), declared)]
+    if chains[0] != chains[1]:
+        only_one_has = sorted({row["phase"] for row in in_force} ^ declared.keys())
+        yield Difference(workflow.name, ", ".join(only_one_has) or None, "chain", *chains)
+    for row in in_force:
+        for option, code in declared.get(row["phase"], {}).items():
+            if row[option] != code:
+                yield Difference(workflow.name, row["phase"], option, row[option], code)
+
+
+def _options(spec: PhaseSpec, stale_after: float | None) -> dict[str, object]:
+    return {
+        "phase": spec.name,
+        "pool": spec.pool,
+        "queue_limit": spec.queue_limit,
+        "max_attempts": spec.max_attempts,
+        "max_crashes": spec.max_crashes,
+        "stale_after": spec.stale_after or stale_after,
+        "isolated": spec.isolated,
+        "throttle_count": spec.throttle.count if spec.throttle else None,
+        "throttle_seconds": spec.throttle.seconds if spec.throttle else None,
+    }

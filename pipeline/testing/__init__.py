@@ -1,0 +1,1 @@
+"""What an application tests its workflows with."""

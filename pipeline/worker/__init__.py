@@ -1,0 +1,1 @@
+"""One worker process: how it starts, stays alive, runs phases and stops."""

@@ -1,0 +1,88 @@
+"""Deadlines: an attempt that is out of time, cancelled or must make way for a shutdown is told, and then ended."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import monotonic
+
+import psycopg
+
+from pipeline.journey.attempt import Claim
+from pipeline.observe import logs
+from pipeline.worker.essential import essential_thread
+
+log = logs.get("pipeline.worker")
+
+# How long an attempt that was told to stop may take. An exception reaches a Python thread at its next bytecode, and
+# nothing reaches one that is blocked in a system call or in C.
+GRACE = 2.0
+NEVER = float("inf")
+
+
+class Watch:
+    """Tells attempts whose time is over, and calls ``abandon`` for those that do not end within the grace."""
+
+    def __init__(self, held: Callable[[], list[Claim]], abandon: Callable[[Claim], None]) -> None:
+        self._held = held
+        self._abandon = abandon
+        self._changed = threading.Condition()
+        self._next = NEVER
+        self._woken = False
+        self._stopping = False
+        self._thread = essential_thread("pipeline-watch", self._run)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self.wake()
+
+    def added(self, claim: Claim) -> None:
+        """A claim is held from now on. Nobody is woken unless its time is over before all others'."""
+        if claim.deadline < self._next:
+            self.wake()
+
+    def wake(self) -> None:
+        """Somebody was told to stop."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            for claim in self._held():
+                self._look(claim, monotonic())
+            # Whoever is added from here on wakes us, or is among those that are looked at next.
+            self._next = NEVER
+            self._next = min(map(_next_moment, self._held()), default=NEVER)
+            with self._changed:
+                pause = None if self._next == NEVER else max(self._next - monotonic(), 0.0)
+                self._changed.wait_for(lambda: self._woken, pause)
+                self._woken = False
+
+    def _look(self, claim: Claim, now: float) -> None:
+        if claim.deadline <= now:
+            claim.interrupt("time_limit")
+        if claim.reason is not None and not (claim.finished or claim.abandoned):
+            if claim.using is not None:
+                threading.Thread(target=_cancel, args=(claim,), daemon=True).start()
+            if claim.thread is not None and claim.interrupted_at + GRACE <= now:
+                self._abandon(claim)
+
+
+def _next_moment(claim: Claim) -> float:
+    if claim.finished or claim.abandoned:
+        return NEVER
+    if claim.reason is None:
+        return claim.deadline
+    # One that no thread has begun learns of it when one does.
+    return NEVER if claim.thread is None else claim.interrupted_at + GRACE
+
+
+def _cancel(claim: Claim) -> None:
+    try:
+        claim.cancel_write()
+    except psycopg.Error as error:
+        log.warning("a write could not be cancelled", job=str(claim.job_id), error=str(error).strip())

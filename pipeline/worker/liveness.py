@@ -1,0 +1,201 @@
+"""This worker's sign of life: an advisory lock that dies with the process, and the heartbeat of its jobs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import monotonic
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from pipeline.journey.attempt import Claim
+from pipeline.observe import logs
+from pipeline.observe.counters import count
+from pipeline.store.engine import connect
+from pipeline.store.waiter import Waiter
+from pipeline.worker.essential import essential_thread
+
+log = logs.get("pipeline.liveness")
+
+TAKE_LOCK = "SELECT pg_advisory_lock('pipeline.workers'::regclass::oid::integer, %s)"
+REGISTER = "INSERT INTO pipeline.workers (id, host, pid, threads, queues) VALUES (%s, %s, %s, %s, %s) RETURNING no"
+BEAT = "SELECT job_id, fence, status FROM pipeline.heartbeat(%s, %s::uuid[], %s::bigint[], %s, %s, %s, %s, %s)"
+REFUND = "SELECT pipeline.refund_crash(%s, %s::uuid[], %s::bigint[])"
+GOODBYE = "UPDATE pipeline.workers SET stopped_at = CASE WHEN %s THEN now() END, leaving = %s WHERE no = %s"
+# Until the lock is held again this worker looks dead: it dials again at once, and then with pauses that are hardly any.
+REDIAL = (0.0, 0.02, 0.05, 0.1, 0.2)
+EVERY = 50
+
+
+def new_worker_id(name: str | None) -> str:
+    """Unique for every start: a name or the host, the pid, the boot time of the process, and chance."""
+    started = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19]
+    return f"{name or socket.gethostname()}-{os.getpid()}-{started}-{secrets.token_hex(3)}"
+
+
+class Liveness:
+    """Holds the lock, beats for all jobs of the process in one statement, and tells attempts that they must stop.
+
+    ``report`` is what a heartbeat says beside the jobs: the last arguments of heartbeat. ``told`` is called
+    after attempts were told to stop.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        worker_id: str,
+        *,
+        threads: int,
+        queues: list[str],
+        beat: float,
+        report: Callable[[], tuple[Any, ...]],
+    ) -> None:
+        self._dsn = dsn
+        self.worker_id = worker_id
+        self.worker_no = 0
+        self.told: Callable[[], None] = lambda: None
+        self._threads = threads
+        self._queues = queues
+        self._beat = beat
+        self._report = report
+        self._claims: dict[UUID, Claim] = {}
+        self._refunds: dict[UUID, int] = {}
+        self._lock = threading.Lock()
+        self._waiter = Waiter()
+        self._stopping = False
+        self._clean = False
+        self._connection: psycopg.Connection[TupleRow] | None = None
+        self._back_since = float("-inf")
+        self._next_beat = 0.0
+        self._failures = 0
+        self._thread = essential_thread("pipeline-liveness", self._run)
+
+    def start(self) -> None:
+        """Register the worker and take its lock; fails when PostgreSQL is away."""
+        self._connection = connect(self._dsn, "liveness")
+        values = (self.worker_id, socket.gethostname(), os.getpid(), self._threads, self._queues)
+        row = self._connection.execute(REGISTER, values).fetchone()
+        assert row is not None
+        self.worker_no = row[0]
+        self._take_lock(self._connection)
+        self._next_beat = monotonic() + self._beat
+        self._thread.start()
+
+    def stop(self, *, clean: bool) -> None:
+        """Leave in order. ``clean``: nothing of this worker needs to be recovered; otherwise it counts as dead."""
+        self._clean = clean
+        self._stopping = True
+        self._waiter.wake()
+        self._thread.join(5)
+
+    def hold(self, claim: Claim) -> None:
+        """Beat for this claim from now on."""
+        with self._lock:
+            self._claims[claim.job_id] = claim
+
+    def release(self, claim: Claim) -> None:
+        """Its settlement is committed, or nothing of it counts."""
+        with self._lock:
+            if self._claims.get(claim.job_id) is claim:
+                del self._claims[claim.job_id]
+
+    def lost(self, claim: Claim) -> None:
+        """The attempt lost its job. If that was because this worker looked dead, the crash is refunded."""
+        if not claim.isolated:
+            self._refunds[claim.job_id] = claim.fence
+
+    def held(self) -> list[Claim]:
+        with self._lock:
+            return list(self._claims.values())
+
+    def back_for(self) -> float:
+        """Seconds since this worker came back from an outage; infinity if there was none, 0 if there is one now."""
+        return 0.0 if self._connection is None else monotonic() - self._back_since
+
+    def _run(self) -> None:
+        while not self._stopping:
+            connection, pause = self._connection, self._next_beat - monotonic()
+            try:
+                if connection is None:
+                    self._come_back()
+                elif self._waiter.wait(connection, pause):
+                    connection.pgconn.consume_input()
+                    if self._hung_up():
+                        raise psycopg.OperationalError("the server closed the connection")
+                elif monotonic() >= self._next_beat:
+                    self._heartbeat(connection)
+            except psycopg.Error as error:
+                self._failed(error)
+        self._say_goodbye()
+
+    def _failed(self, error: psycopg.Error) -> None:
+        if self._failures % EVERY == 0:
+            log.warning("PostgreSQL does not answer the heartbeat; trying again", error=str(error).strip())
+        # The lock lives as long as its connection: one that still works is kept, or we would look dead. One that takes
+        # no writes may never do so again, after a failover; meanwhile nobody can take our jobs there.
+        read_only = isinstance(error, psycopg.errors.ReadOnlySqlTransaction)
+        if read_only and self._connection is not None:
+            self._connection.close()
+        if self._hung_up():
+            self._connection = None
+        self._waiter.wait(None, 1.0 if read_only else REDIAL[min(self._failures, len(REDIAL) - 1)])
+        self._failures += 1
+
+    def _come_back(self) -> None:
+        connection = connect(self._dsn, "liveness")
+        self._take_lock(connection)
+        self._back_since = monotonic()
+        self._connection = connection
+        count("liveness.reconnects")
+        self._heartbeat(connection)
+
+    def _hung_up(self) -> bool:
+        return self._connection is None or self._connection.pgconn.status != psycopg.pq.ConnStatus.OK
+
+    def _take_lock(self, connection: psycopg.Connection[TupleRow]) -> None:
+        connection.execute(TAKE_LOCK, (self.worker_no,))
+
+    def _heartbeat(self, connection: psycopg.Connection[TupleRow]) -> None:
+        self._next_beat = monotonic() + self._beat
+        claims = self.held()
+        ids, fences = [str(claim.job_id) for claim in claims], [claim.fence for claim in claims]
+        lost = connection.execute(BEAT, (self.worker_id, ids, fences, *self._report())).fetchall()
+        self._failures = 0
+        self._tell({(claim.job_id, claim.fence): claim for claim in claims}, lost)
+        self._refund(connection)
+
+    def _refund(self, connection: psycopg.Connection[TupleRow]) -> None:
+        asked = dict(self._refunds)
+        if not asked:
+            return
+        values = (self.worker_id, [str(job) for job in asked], list(asked.values()))
+        for (job_id,) in connection.execute(REFUND, values).fetchall():
+            if self._refunds.get(job_id) == asked[job_id]:
+                del self._refunds[job_id]
+
+    def _tell(self, held: dict[tuple[UUID, int], Claim], lost: Iterable[tuple[UUID, int, str]]) -> None:
+        for job_id, fence, status in lost:
+            claim = held[(job_id, fence)]
+            if self._claims.get(job_id) is not claim or claim.finished or claim.reason is not None:
+                continue  # it ended while the statement was under way, or knows already
+            log.warning("attempt told to stop", job=str(job_id), fence=fence, status=status)
+            claim.interrupt("cancelled" if status in ("cancelled", "deleted") else "lost")
+            if claim.reason == "lost":
+                self.lost(claim)
+            self.told()
+
+    def _say_goodbye(self) -> None:
+        try:
+            if self._connection is not None:
+                self._heartbeat(self._connection)
+                self._connection.execute(GOODBYE, (self._clean, not self._clean, self.worker_no))
+                self._connection.close()
+        except psycopg.Error:
+            log.warning("could not sign off; the health check will notice")

@@ -1,0 +1,56 @@
+"""Before a worker takes its first job: PostgreSQL reached, tables there, workflows known."""
+
+from __future__ import annotations
+
+from time import monotonic, sleep
+from urllib.parse import urlsplit
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
+
+from pipeline.declare.errors import BadInput
+from pipeline.declare.registry import workflows
+from pipeline.observe import logs
+from pipeline.settings import Settings
+from pipeline.store import database
+from pipeline.store.extended import migrate_all
+from pipeline.store.migrate import is_new, missing
+from pipeline.store.register import introduce
+
+log = logs.get("pipeline.prepare")
+PATIENCE = 30.0
+NEXT = 'if this code is the newer, run "pipeline migrate" with it; otherwise start the newer code here'
+
+
+def prepare(config: Settings) -> None:
+    """Make a new database usable, and register workflows that it does not know. A stale schema and a workflow that
+    differs are only reported: changing a database that others use is for ``pipeline migrate``."""
+    engine = database.engine()
+    reach(engine, config)
+    if is_new(engine):
+        migrate_all(engine)
+    elif problem := missing(engine):
+        log.warning(problem)
+    with engine.begin() as connection:
+        differences = introduce(connection, workflows().values(), config.stale_seconds)
+    for one in differences:
+        log.warning("this code differs from the database, whose value is in force", **vars(one), next=NEXT)
+
+
+def reach(engine: Engine, config: Settings, patience: float = PATIENCE) -> None:
+    """Wait a while for PostgreSQL, then say where it was looked for."""
+    deadline = monotonic() + patience
+    while True:
+        try:
+            with engine.connect():
+                return
+        except OperationalError as error:
+            said = str(error.orig).strip().splitlines()[-1]
+            if monotonic() > deadline:
+                address = urlsplit(config.dsn)
+                raise BadInput(
+                    f"no PostgreSQL at {address.hostname}:{address.port or 5432}{address.path}: {said}\n"
+                    '  start it, correct DATABASE_URL, or run "pipeline services start" for private servers'
+                ) from None
+            log.warning("PostgreSQL does not answer; trying again", said=said)
+            sleep(1)

@@ -1,0 +1,179 @@
+"""One worker process: its identity, its threads, and what they share."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import orjson
+
+from pipeline.broker.delivery import Delivery
+from pipeline.broker.inbound import Inbound
+from pipeline.broker.outbound import Outbound
+from pipeline.declare.job import Job
+from pipeline.declare.outcome import Done
+from pipeline.declare.phase import PhaseSpec
+from pipeline.journey import rate_limits
+from pipeline.journey.advance import HandOver
+from pipeline.journey.attempt import Claim
+from pipeline.journey.checkpoint import keep_rows, read_rows, report_progress
+from pipeline.journey.continuing import Continuing
+from pipeline.journey.settle import settle_for_good
+from pipeline.maintenance.temp_folders import TempFolders, database_id
+from pipeline.observe import logs
+from pipeline.observe.counters import snapshot
+from pipeline.settings import Settings
+from pipeline.store.engine import connect
+from pipeline.store.group_commit import Committer
+from pipeline.store.group_statement import Completed, Completion
+from pipeline.worker import isolate
+from pipeline.worker.deadlines import Watch
+from pipeline.worker.essential import essential_thread
+from pipeline.worker.liveness import Liveness, new_worker_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pipeline.worker.stuck import StuckThreads
+
+
+class WorkerProcess:
+    """Everything a worker thread needs. Made after the fork, at worker boot."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        inbound: Inbound,
+        outbound: Outbound,
+        *,
+        threads: int,
+        queues: list[str],
+        following: Mapping[str, PhaseSpec],
+    ) -> None:
+        self.settings = settings
+        self.inbound = inbound
+        self.outbound = outbound
+        self.threads = threads
+        self.id = new_worker_id(settings.worker_id)
+        self.log = logs.get("pipeline.worker").bind(worker=self.id)
+        self.stuck: StuckThreads | None = None
+        self.liveness = Liveness(
+            settings.dsn, self.id, threads=threads, queues=queues, beat=settings.heartbeat_seconds, report=self._report
+        )
+        self.watch = Watch(self.liveness.held, self._abandon)
+        self.liveness.told = self.watch.wake
+        self.liveness.start()
+        self.no = self.liveness.worker_no
+        self.continuing = Continuing(inbound, self.liveness, self.hold, following)
+        self.hand_over = HandOver(inbound, outbound, self.continuing, self.liveness, self.no)
+        self.committer = Committer(
+            settings.dsn, self.id, self.no, self._completed, self._refused, thread=essential_thread
+        )
+        self.committer.start()
+        self.watch.start()
+        with connect(settings.dsn, "identity") as connection:
+            self._temp_folders = TempFolders(settings.temp_folder, database_id(connection))
+        # Of workers on this host that were killed: its leader of maintenance may be on another.
+        self._temp_folders.sweep()
+        self._temp_folders.open(self.id)
+        self._local = threading.local()
+
+    @property
+    def temp_root(self) -> Path:
+        """Where this worker's jobs have their folders."""
+        return self._temp_folders.root(self.id)
+
+    def delivery(self) -> Delivery:
+        """The message this thread is working on."""
+        delivery: Delivery = self._local.delivery
+        return delivery
+
+    def take(self, delivery: Delivery) -> None:
+        self._local.delivery = delivery
+
+    def hold(self, claim: Claim) -> None:
+        """Beat for the claim and watch its time from now on, until its settlement is committed."""
+        self.liveness.hold(claim)
+        self.watch.added(claim)
+
+    def release_all(self) -> None:
+        """Shutdown: attempts that still run are told to stop; their jobs are released at no cost."""
+        for claim in self.liveness.held():
+            claim.interrupt("shutdown")
+        self.watch.wake()
+
+    def runs(self, job_id: UUID) -> bool:
+        """Whether a thread of this process works on the job."""
+        return any(claim.job_id == job_id for claim in self.liveness.held())
+
+    def job(self, claim: Claim) -> Job:
+        """The job as the phase function sees it."""
+        return Job(
+            id=claim.job_id,
+            workflow=claim.spec.workflow,
+            phase=claim.spec.name,
+            body=claim.body,
+            results=claim.results,
+            attempt=claim.attempts + 1,
+            fence=claim.fence,
+            trace_id=claim.trace_id,
+            span_id=claim.span_id,
+            temp_root=self.temp_root,
+            read_rows=read_rows,
+            report=lambda done, total: report_progress(claim, done, total),
+            keep_rows=lambda statement, values: keep_rows(claim, statement, values),
+            take_permit=lambda rate_limit, calls: rate_limits.take_permit(claim.job_id, rate_limit, calls),
+            has_folder=claim.isolated,
+        )
+
+    def run_isolated(self, claim: Claim) -> Done | Completed:
+        """Run the claim's phase in a child process."""
+        return isolate.run_isolated(self, claim)
+
+    def stop(self) -> None:
+        """Commit what is left, then sign off."""
+        self.committer.flush(5)
+        self.committer.stop()
+        self.continuing.release()
+        self.watch.stop()
+        drained = self.outbound.drain(2)
+        self.liveness.stop(clean=drained and not self.liveness.held())
+        self._temp_folders.close()
+
+    def _report(self) -> tuple[Any, ...]:
+        """What a heartbeat tells about this process."""
+        return (
+            self.outbound.oldest_unconfirmed(),
+            orjson.dumps(snapshot()).decode(),
+            self.inbound.not_consuming(),
+            orjson.dumps(self.inbound.unstarted()).decode(),
+            self.stuck.now if self.stuck else 0,
+        )
+
+    def _abandon(self, claim: Claim) -> None:
+        if self.stuck is not None:
+            self.stuck.abandon(claim)
+
+    def _completed(self, batch: list[tuple[Completion, Completed]]) -> None:
+        self.hand_over.committed([(completion.claim, completed) for completion, completed in batch])
+
+    def _refused(self, completion: Completion, error: Exception) -> None:
+        """PostgreSQL refused this completion by itself: the attempt failed, its neighbours did not."""
+        threading.Thread(target=settle_for_good, args=(self, completion.claim, error), daemon=True).start()
+
+
+_current: WorkerProcess | None = None
+
+
+def current() -> WorkerProcess:
+    """The worker this code runs in."""
+    if _current is None:
+        raise RuntimeError("a phase runs inside a worker; call its .work(job) to test it without one")
+    return _current
+
+
+def set_current(worker: WorkerProcess | None) -> None:
+    global _current  # noqa: PLW0603  one worker a process is what a process is
+    _current = worker

@@ -1,0 +1,209 @@
+"""Declaring a workflow: its phases in order, each on a RabbitMQ queue of its own."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, overload
+from uuid import UUID
+
+from pipeline.declare.backoff import Backoff
+from pipeline.declare.job import Job
+from pipeline.declare.phase import PhaseSpec, Throttle
+from pipeline.declare.registry import DeclaredPhase, Work, declare_workflow
+from pipeline.journey.request import Requested, request_send
+from pipeline.journey.submit import submit, submit_many
+
+if TYPE_CHECKING:
+    from pipeline.journey.submit import Caller
+
+DEFAULT_BACKOFF = Backoff()
+
+
+class Phase:
+    """One phase of a workflow. It stays the function that it decorates: call it with a ``Job`` to test it."""
+
+    def __init__(self, declared: DeclaredPhase) -> None:
+        update_wrapper(self, declared.work)
+        self.spec = declared.spec
+        self.work = declared.work
+
+    def __call__(self, job: Job) -> Any:
+        return self.work(job)
+
+    def __repr__(self) -> str:
+        return f"<phase {self.spec.queue}>"
+
+    def send(self, job_id: UUID | str) -> Requested:
+        """Ask for an existing job to be sent: the same gate, the same outbox. The answer says why not.
+
+        >>> website_analysis.send(job_id)
+        """
+        return request_send(self.spec, job_id)
+
+
+class Workflow:
+    """Phases in the order of their declaration. A job continues with the next one when a phase succeeds.
+
+    >>> orders = Workflow("orders")
+    >>> @orders.phase
+    ... def check_stock(job: Job) -> dict[str, int]:
+    ...     return {"left": 3}
+
+    Declaring touches no broker and no database. A name is unique in a process; names are lower-case words joined by
+    ``-`` (at most 60 letters).
+    """
+
+    def __init__(self, name: str) -> None:
+        self._declared = declare_workflow(name, sys._getframe(1).f_globals["__name__"])
+
+    @property
+    def name(self) -> str:
+        return self._declared.name
+
+    @property
+    def phases(self) -> list[DeclaredPhase]:
+        """The phases in their order."""
+        return list(self._declared.phases)
+
+    @overload
+    def phase(self, name: Work) -> Phase: ...
+
+    @overload
+    def phase(
+        self,
+        name: str | None = None,
+        *,
+        pool: int | None = None,
+        queue_limit: int = 1000,
+        max_attempts: int = 3,
+        max_crashes: int = 3,
+        backoff: Backoff = DEFAULT_BACKOFF,
+        time_limit: float = 600.0,
+        stale_after: float | None = None,
+        isolated: bool = False,
+        memory_limit: int | None = None,
+        throttle: Throttle | None = None,
+        shared_limit: bool = False,
+    ) -> Callable[[Work], Phase]: ...
+
+    def phase(
+        self,
+        name: str | Work | None = None,
+        *,
+        pool: int | None = None,
+        queue_limit: int = 1000,
+        max_attempts: int = 3,
+        max_crashes: int = 3,
+        backoff: Backoff = DEFAULT_BACKOFF,
+        time_limit: float = 600.0,
+        stale_after: float | None = None,
+        isolated: bool = False,
+        memory_limit: int | None = None,
+        throttle: Throttle | None = None,
+        shared_limit: bool = False,
+    ) -> Phase | Callable[[Work], Phase]:
+        """Declare the next phase. Without a name, the function's own is used, with ``-`` for ``_``.
+
+        Times are in seconds, sizes in bytes.
+
+        ``pool``: how many jobs of the phase run at once in the whole cluster (default: no limit).
+        ``queue_limit``: messages in RabbitMQ; what waits beyond it waits in PostgreSQL.
+        ``max_attempts``, ``max_crashes``: the budgets of errors and of crashes.
+        ``backoff``: the delay between two attempts.
+        ``time_limit``: after which an attempt is ended.
+        ``stale_after``: without a heartbeat for so long a job is taken from its worker (default: the setting).
+        ``isolated``: run in a child process, with ``memory_limit``.
+        ``throttle``: at most so many jobs sent in so many seconds.
+        ``shared_limit``: all jobs call the same outside system; one Retry-After pauses the phase for every worker.
+        """
+
+        def declare(work: Work) -> Phase:
+            chosen = name if isinstance(name, str) else _dashed(work)
+            spec = PhaseSpec(
+                self.name,
+                chosen,
+                pool=pool,
+                queue_limit=queue_limit,
+                max_attempts=max_attempts,
+                max_crashes=max_crashes,
+                backoff=backoff,
+                time_limit=time_limit,
+                stale_after=stale_after,
+                isolated=isolated,
+                memory_limit=memory_limit,
+                throttle=throttle,
+                shared_limit=shared_limit,
+            )
+            return self._declare(work, spec)
+
+        return declare(name) if callable(name) else declare
+
+    def submit(
+        self,
+        body: Mapping[str, Any] | None = None,
+        *,
+        session: Caller = None,
+        priority: int = 0,
+        key: str | None = None,
+        batch: UUID | None = None,
+        due: datetime | None = None,
+        traceparent: str | None = None,
+        rate_limit: str | None = None,
+    ) -> UUID:
+        """Submit one job of this workflow; see ``pipeline.submit``."""
+        return submit(
+            session,
+            self.name,
+            body,
+            priority=priority,
+            key=key,
+            batch=batch,
+            due=due,
+            traceparent=traceparent,
+            rate_limit=rate_limit,
+        )
+
+    def submit_many(
+        self,
+        bodies: Sequence[Mapping[str, Any]],
+        *,
+        session: Caller = None,
+        priority: int = 0,
+        keys: Sequence[str] | None = None,
+        batch: UUID | None = None,
+        due: datetime | None = None,
+        traceparent: str | None = None,
+        rate_limit: str | None = None,
+    ) -> list[UUID]:
+        """Submit many jobs of this workflow in one round trip; see ``pipeline.submit_many``."""
+        return submit_many(
+            session,
+            self.name,
+            bodies,
+            priority=priority,
+            keys=keys,
+            batch=batch,
+            due=due,
+            traceparent=traceparent,
+            rate_limit=rate_limit,
+        )
+
+    def _declare(self, work: Work, spec: PhaseSpec) -> Phase:
+        if inspect.iscoroutinefunction(work):
+            raise TypeError(
+                f"phase {spec.queue} is an async function, which is not supported yet: declare it with def, "
+                "and call asyncio.run(...) inside"
+            )
+        if any(phase.spec.name == spec.name for phase in self._declared.phases):
+            raise ValueError(f"workflow {self.name} already has a phase named {spec.name!r}")
+        declared = DeclaredPhase(spec, work)
+        self._declared.phases.append(declared)
+        return Phase(declared)
+
+
+def _dashed(work: Work) -> str:
+    return str(getattr(work, "__name__", "phase")).strip("_").replace("_", "-")

@@ -1,0 +1,73 @@
+"""Coin marketplaces, any number of them by name: listing pages and JSON APIs."""
+
+from __future__ import annotations
+
+from html import escape
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from sandbox.market_listings import Offer, offers
+
+SIGNS = {"USD": "$", "EUR": "€", "GBP": "£"}
+
+
+def routes() -> list[BaseRoute]:
+    """``/market/{name}/search`` (HTML), ``/market/{name}/api/items`` (JSON), ``/market/{name}/item/{number}``."""
+    return [
+        Route("/market/{name}/search", _page),
+        Route("/market/{name}/api/items", _items),
+        Route("/market/{name}/item/{number}", _item),
+    ]
+
+
+async def _page(request: Request) -> Response:
+    market, query = request.path_params["name"], request.query_params.get("q", "")[:500]
+    found = offers(market, query) if query else []
+    rows = "\n".join(_row(offer) for offer in found)
+    return HTMLResponse(
+        f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{escape(f'{market}: {query}')}</title></head>"
+        f'<body><h1>{len(found)} offers</h1><ul class="listings">\n{rows}\n</ul></body></html>'
+    )
+
+
+def _row(offer: Offer) -> str:
+    identity = f' data-id="{escape(offer.id)}"' if offer.id else ""
+    return (
+        f'<li class="listing" data-type="{offer.type}"{identity}>'
+        f'<a class="title" href="{escape(offer.path)}">{escape(offer.title)}</a> '
+        f'<span class="price">{_written(offer)}</span> <time datetime="{offer.day}">{offer.day:%d %B %Y}</time></li>'
+    )
+
+
+def _written(offer: Offer) -> str:
+    """As people of that currency write it."""
+    plain = f"{offer.amount:,.2f}"
+    if offer.currency == "EUR":
+        return plain.translate(str.maketrans(",.", ".,")) + " €"
+    sign = SIGNS.get(offer.currency)
+    return f"{sign}{plain}" if sign else f"{offer.currency} {plain.replace(',', chr(39))}"
+
+
+async def _items(request: Request) -> Response:
+    market, query = request.path_params["name"], request.query_params.get("q", "")[:500]
+    found = offers(market, query) if query else []
+    return JSONResponse({"total": len(found), "items": [_json(offer) for offer in found]})
+
+
+def _json(offer: Offer) -> dict[str, object]:
+    price = {"value": offer.amount, "currency": offer.currency}
+    parts: dict[str, object] = {
+        "title": offer.title,
+        "url": offer.path,
+        "price": price,
+        "type": offer.type,
+        "date": str(offer.day),
+    }
+    return {"id": offer.id, **parts} if offer.id else parts
+
+
+async def _item(request: Request) -> Response:
+    number = escape(request.path_params["number"])
+    return HTMLResponse(f"<title>Offer {number}</title><h1>Offer {number}</h1>")

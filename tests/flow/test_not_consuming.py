@@ -1,0 +1,51 @@
+"""A worker that lives but hears nothing: it listens again by itself, or says so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from pipeline import submit
+from tests.place import ROOT, Place
+
+QUEUE = "single.act"
+
+
+def test_a_deleted_queue_is_declared_and_heard_again(place: Place) -> None:
+    """RabbitMQ ends the consumer when its queue is deleted, and says nothing afterwards."""
+    place.worker(threads=2)
+    place.finished(submit(None, "single"))
+    place.channel().queue_delete(QUEUE)
+    job = submit(None, "single")
+    assert [row["status"] for row in place.finished(job, timeout=30)] == ["succeeded"]
+
+
+def test_a_worker_that_is_refused_its_queue_is_not_ready(place: Place) -> None:
+    """Somebody declared the queue with other arguments: the worker lives, connects, and hears nothing."""
+    place.worker(threads=2)
+    assert _ready(place).returncode == 0
+    channel = place.channel()
+    channel.queue_delete(QUEUE)
+    channel.queue_declare(QUEUE, durable=True, arguments={"x-max-length": 7})
+    place.until(lambda: _state(place) == "not_consuming", 20, "the worker to notice")
+    said = _ready(place)
+    assert said.returncode != 0 and QUEUE in said.stderr and "Traceback" not in said.stderr
+    place.channel().queue_delete(QUEUE)
+    place.until(lambda: _state(place) == "alive", 20, "the worker to hear again")
+    assert _ready(place).returncode == 0
+
+
+def _state(place: Place) -> str:
+    row = place.row("SELECT pipeline.worker_state(w) AS state FROM pipeline.workers w")
+    assert row is not None
+    return str(row["state"])
+
+
+def _ready(place: Place) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pipeline.front.cli.main", "workers", "--ready"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
