@@ -8,11 +8,11 @@ MOMENTS = {
     "jobs": "created_at ready_at updated_at next_retry_at sent_at locked_at heartbeat_at completed_at",
     "outbox": "due_at sent_at",
     "attempts": "ready_at due_at sent_at started_at finished_at",
-    "workers": "started_at heartbeat_at confirmed_at missing_since stopped_at",
+    "workers": "started_at heartbeat_at confirmed_at stopped_at",
     "batches": "created_at completed_at",
     "phases": "throttle_from",
     "rate_limits": "next_at paused_until",
-    "turns": "at until",
+    "permits": "at until",
 }
 
 
@@ -20,4 +20,4 @@ def let_pass(db: Db, seconds: float) -> None:
     """Time passes without waiting: everything that has happened, or is planned, moves into the past."""
     for table, columns in MOMENTS.items():
         moved = ", ".join(f"{column} = {column} - make_interval(secs => {seconds})" for column in columns.split())
-        db.execute(f"UPDATE {table} SET {moved}")
+        db.execute(f"UPDATE pipeline.{table} SET {moved}")

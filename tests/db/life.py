@@ -23,7 +23,9 @@ class Life:
     def __init__(self, db: Db) -> None:
         self.db = db
         db.execute("SELECT pg_advisory_unlock_all()")
-        db.execute("TRUNCATE pipeline.jobs, outbox, attempts, batches, workers CASCADE")
+        db.execute(
+            "TRUNCATE pipeline.jobs, pipeline.outbox, pipeline.attempts, pipeline.batches, pipeline.workers CASCADE"
+        )
         self.jobs: dict[UUID, Job] = {}
         self.holds: list[Hold] = []
         self.living: dict[str, int] = {}

@@ -102,7 +102,7 @@ READ = """SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::in
 def test_the_gate_reads_no_more_than_it_sends(database: Db, analysed: str) -> None:
     """However many wait, and whatever the planner believes of them: it plans neither to send nor to read them all."""
     database.execute(ENGINE)
-    tables = "VACUUM ANALYZE pipeline.jobs, outbox, phases"
+    tables = "VACUUM ANALYZE pipeline.jobs, pipeline.outbox, pipeline.phases"
     if analysed == "empty":
         steps.rows(database, MANY, 5000)
         database.execute("DELETE FROM pipeline.jobs")

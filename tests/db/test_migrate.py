@@ -1,4 +1,4 @@
-"""pipeline migrate is a guest: it drops what it created itself, and nothing else."""
+"""pipeline migrate is a guest: all of it lies in the schema pipeline, and it drops what it created itself, nothing else."""
 
 from __future__ import annotations
 
@@ -9,30 +9,40 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from pipeline.dev.services import Servers
-from pipeline.store.migrate import migrate
+from pipeline.store.migrate import migrate, remove
 from tests.databases import Databases
 
 FOREIGN = """
     CREATE SCHEMA billing;
+    CREATE TABLE public.jobs (id integer PRIMARY KEY);
+    CREATE TABLE public.alembic_version (version_num text);
+    INSERT INTO public.alembic_version VALUES ('0014');
     CREATE FUNCTION public.pipeline_report() RETURNS integer LANGUAGE sql AS 'SELECT 1';
-    CREATE FUNCTION billing.pipeline.submit(p_invoice integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
-    CREATE FUNCTION billing.pipeline.prune(p_older interval, p_most integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+    CREATE FUNCTION public.submit(p_invoice integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+    CREATE FUNCTION billing.claim(p_older interval) RETURNS integer LANGUAGE sql AS 'SELECT 1';
 """
-FOREIGN_NAMES = {
-    "pipeline_report()",
-    "billing.pipeline.submit(integer)",
-    "billing.pipeline.prune(interval,integer)",
-}
+IN_OUR_SCHEMA = "CREATE FUNCTION pipeline.cancel(p_order text) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
 OLD_SIGNATURE = "CREATE FUNCTION pipeline.cancel(p_id integer) RETURNS boolean LANGUAGE sql AS 'SELECT true'"
-FUNCTIONS = """SELECT p.oid::regprocedure::text FROM pg_proc p
-    WHERE p.pronamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('public', 'billing'))"""
+OBJECTS = """SELECT n.nspname || '.' || o.name FROM (
+        SELECT c.relnamespace AS namespace, c.relname AS name FROM pg_class c
+        UNION ALL SELECT p.pronamespace, p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')' FROM pg_proc p
+        UNION ALL SELECT t.typnamespace, 'type ' || t.typname FROM pg_type t
+    ) o JOIN pg_namespace n ON n.oid = o.namespace
+    WHERE n.nspname NOT LIKE 'pg_%' AND n.nspname <> 'information_schema'"""
+SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' AND nspname <> 'information_schema'"
+PUBLIC_RIGHTS = """SELECT p.oid::regprocedure::text FROM pg_proc p
+    WHERE p.pronamespace = 'pipeline'::regnamespace AND p.proname <> 'new_id'
+      AND (p.proacl IS NULL OR EXISTS (SELECT 1 FROM aclexplode(p.proacl) a WHERE a.grantee = 0))"""
 
 
 @pytest.fixture
 def url(servers: Servers, databases: Databases) -> Iterator[str]:
-    name = databases.new("migrate")
+    """A database that somebody else made and uses."""
+    name = "migrate_guest"
+    servers.postgres.create_database(name)
+    execute(servers.postgres.url(name), FOREIGN)
     yield servers.postgres.url(name)
-    databases.give_back(name)
+    servers.postgres.drop_database(name)
 
 
 @pytest.fixture
@@ -47,53 +57,67 @@ def execute(url: str, statement: str) -> None:
         connection.execute(statement.encode())
 
 
-def functions(url: str) -> set[str]:
+def rows(url: str, query: str) -> set[str]:
     with psycopg.connect(url) as connection:
-        return {row[0] for row in connection.execute(FUNCTIONS)}
+        return {row[0] for row in connection.execute(query.encode())}
 
 
 def migrate_as_another_version(url: str, engine: Engine) -> None:
-    execute(url, "UPDATE pipeline_schema SET digest = 'of another version'")
+    execute(url, "UPDATE pipeline.installation SET digest = 'of another version'")
     assert migrate(engine)
 
 
-def test_functions_of_others_survive_whatever_they_are_called(url: str, engine: Engine) -> None:
-    """F17: in another schema, and in ours under a name that we never used."""
-    execute(url, FOREIGN)
-    migrate_as_another_version(url, engine)
-    assert functions(url) >= FOREIGN_NAMES
+def test_everything_it_makes_lies_in_its_own_schema(url: str, engine: Engine) -> None:
+    """G10: whatever the application calls its own tables and functions, they stay as they are."""
+    before = rows(url, OBJECTS)
+    assert migrate(engine)
+    made = rows(url, OBJECTS) - before
+    assert before <= rows(url, OBJECTS)
+    assert made and all(name.startswith("pipeline.") for name in made)
+    assert not migrate(engine)
 
 
-def test_they_survive_too_where_an_earlier_version_kept_no_record(url: str, engine: Engine) -> None:
-    """And an old signature and a retired name of ours go."""
-    execute(url, FOREIGN + OLD_SIGNATURE)
-    execute(url, "CREATE FUNCTION pipeline_check_body(p_body jsonb) RETURNS void LANGUAGE sql AS ''")
-    execute(url, "DROP TABLE pipeline_functions")
-    migrate_as_another_version(url, engine)
-    found = functions(url)
-    assert found >= FOREIGN_NAMES
-    assert not found & {"pipeline.cancel(integer)", "pipeline_check_body(jsonb)"}
-    assert {"pipeline.discard(uuid,text)", "pipeline.new_id()"} <= found
+def test_it_takes_itself_away_and_nothing_else(url: str, engine: Engine) -> None:
+    """--remove: the database is as it was before the first migration."""
+    objects, schemas = rows(url, OBJECTS), rows(url, SCHEMAS)
+    migrate(engine)
+    assert remove(engine)
+    assert (rows(url, OBJECTS), rows(url, SCHEMAS)) == (objects, schemas)
+    assert not remove(engine)
+    assert migrate(engine)
+
+
+def test_a_strangers_function_in_its_schema_stays_and_so_does_the_schema(url: str, engine: Engine) -> None:
+    """Only what is on record is ours."""
+    migrate(engine)
+    execute(url, IN_OUR_SCHEMA)
+    remove(engine)
+    assert "pipeline.cancel(p_order text)" in rows(url, OBJECTS)
+
+
+def test_what_an_application_built_upon_it_stops_the_removal(url: str, engine: Engine) -> None:
+    """PostgreSQL says what depends on it; nothing is removed by half."""
+    migrate(engine)
+    execute(url, "CREATE VIEW billing.open_jobs AS SELECT id FROM pipeline.jobs")
+    before = rows(url, OBJECTS)
+    with pytest.raises(Exception, match=r"billing\.open_jobs|open_jobs"):
+        remove(engine)
+    assert rows(url, OBJECTS) == before
 
 
 def test_a_signature_on_record_goes_when_the_files_no_longer_create_it(url: str, engine: Engine) -> None:
     """One that somebody else made under one of our names stays: it is not on record."""
-    execute(url, OLD_SIGNATURE)
-    execute(url, "INSERT INTO pipeline_functions VALUES ('pipeline.cancel(integer)')")
-    execute(url, "CREATE FUNCTION pipeline.cancel(p_order text) RETURNS boolean LANGUAGE sql AS 'SELECT true'")
-    before = functions(url)
+    migrate(engine)
+    execute(url, OLD_SIGNATURE + ";" + IN_OUR_SCHEMA)
+    execute(url, "INSERT INTO pipeline.own_functions VALUES ('cancel(integer)')")
+    before = rows(url, OBJECTS)
     migrate_as_another_version(url, engine)
-    assert functions(url) == before - {"pipeline.cancel(integer)"}
+    assert rows(url, OBJECTS) == before - {"pipeline.cancel(p_id integer)"}
 
 
-def test_a_first_migration_drops_nothing(servers: Servers, databases: Databases) -> None:
-    """Nothing there can be ours, not even under one of our names."""
-    name = "migrate_first"
-    servers.postgres.create_database(name)
-    url = servers.postgres.url(name)
-    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
-    execute(url, FOREIGN + OLD_SIGNATURE)
-    assert migrate(engine)
-    engine.dispose()
-    assert functions(url) >= {*FOREIGN_NAMES, "pipeline.cancel(integer)", "pipeline.discard(uuid,text)"}
-    databases.give_back(name)
+def test_nothing_is_granted_to_everybody(url: str, engine: Engine) -> None:
+    """PostgreSQL lets everybody call a new function; ours are for the roles that they are granted to."""
+    migrate(engine)
+    assert rows(url, PUBLIC_RIGHTS) == set()
+    migrate_as_another_version(url, engine)
+    assert rows(url, PUBLIC_RIGHTS) == set()

@@ -63,7 +63,7 @@ def test_what_runs_stays_with_its_worker_and_is_counted(database: Db) -> None:
     assert steps.job(database, hold.job)["phase"] == "second"
 
 
-@pytest.mark.parametrize("table", ["jobs WHERE id", "outbox WHERE job_id"])
+@pytest.mark.parametrize("table", ["pipeline.jobs WHERE id", "pipeline.outbox WHERE job_id"])
 def test_it_waits_for_no_lock_and_counts_what_is_locked(database: Db, connect: Connect, table: str) -> None:
     """An application that holds a row for hours holds up nobody else's job."""
     held, free = steps.submit(database, "triple"), steps.submit(database, "triple")

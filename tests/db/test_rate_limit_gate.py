@@ -210,7 +210,7 @@ def test_the_gate_reads_no_more_than_it_sends(database: Db) -> None:
     database.execute(ENGINE)
     rate_limit(database, 100, 25)
     many(database, 5000)
-    database.execute("VACUUM ANALYZE pipeline.jobs, outbox, phases, rate_limits")
+    database.execute("VACUUM ANALYZE pipeline.jobs, pipeline.outbox, pipeline.phases, pipeline.rate_limits")
     with database.transaction():
         before = steps.one(database, READ)
         assert len(admitted(database, 50)) == 50

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 from uuid import UUID
 
+import psycopg
+
 from pipeline import replay, submit_many
-from pipeline.declare.registry import workflows
 from pipeline.store import database
-from pipeline.store.migrate import migrate
-from pipeline.store.register import register
+from pipeline.store.extended import migrate_all
 from tests.place import ROOT, Place
 
-FIRST_SCHEMA = ROOT / "db/migrations/versions/0001_engine.sql"
+FIRST_GENERATION = ROOT / "tests/db/first_generation.sql.gz"
 SENT_AT = "2024-01-01T00:00:00+00:00"
 WAITS, SENT, BACKS_OFF, RUNS, FAILED = (UUID(int=0x018CC251F4007000_8000000000000000 + n) for n in range(1, 6))
 # As the first version left them: columns that came later are not named.
 OLD_ROWS = """
-    INSERT INTO pipeline.workers (id, host, pid, threads, queues) VALUES ('gone-1', 'gone', 1, 8, '{}');
-    INSERT INTO pipeline.jobs (id, workflow, trace_id, span_id, body, phase, status, max_attempts, attempts, fence, send, created_at,
+    INSERT INTO public.workers (id, host, pid, threads, queues) VALUES ('gone-1', 'gone', 1, 8, '{}');
+    INSERT INTO public.jobs (id, workflow, trace_id, span_id, body, phase, status, max_attempts, attempts, fence, send, created_at,
                       ready_at, next_retry_at, locked_by, locked_at, heartbeat_at, completed_at, error_message)
     SELECT id, 'triple', repeat('a', 32), repeat('b', 16), '{}', 'first', status, 3, attempts, fence, send, old, old,
            CASE status WHEN 'retryable' THEN old END, CASE status WHEN 'running' THEN 'gone-1' END,
@@ -28,9 +29,9 @@ OLD_ROWS = """
     FROM (VALUES (%(waits)s::uuid, 'pending', 0, 0, 1), (%(sent)s, 'pending', 0, 0, 1), (%(backs_off)s, 'retryable', 1, 1, 2),
                  (%(runs)s, 'running', 0, 1, 1), (%(failed)s, 'failed', 3, 3, 3)) AS v(id, status, attempts, fence, send),
          (SELECT %(moment)s::timestamptz AS old) m;
-    INSERT INTO pipeline.outbox (job_id, phase_id, priority, due_at, sent_at)
+    INSERT INTO public.outbox (job_id, phase_id, priority, due_at, sent_at)
     SELECT j.id, ph.id, 0, j.next_retry_at, CASE WHEN j.id = %(sent)s THEN j.created_at END
-    FROM pipeline.jobs j JOIN pipeline.phases ph USING (workflow, phase) WHERE j.status IN ('pending', 'retryable');
+    FROM public.jobs j JOIN public.phases ph USING (workflow, phase) WHERE j.status IN ('pending', 'retryable');
 """
 
 
@@ -51,14 +52,15 @@ def old_message(job: UUID, send: int) -> bytes:
 
 def make_old(place: Place) -> None:
     """The database as the first version made it, with a job in every state, and its messages in the broker."""
-    place.db.execute("DROP SCHEMA public CASCADE")
-    place.db.execute("CREATE SCHEMA public")
-    place.db.execute(FIRST_SCHEMA.read_text().encode())
-    place.db.execute("CREATE TABLE alembic_version (version_num text PRIMARY KEY)")
-    place.db.execute("INSERT INTO alembic_version VALUES ('0001')")
-    place.db.execute("CREATE TABLE ledger (job_id uuid NOT NULL, phase text NOT NULL, fence bigint NOT NULL)")
-    with database.engine().begin() as connection:
-        register(connection, [workflows()["triple"]], 300.0)
+    place.db.execute("DROP SCHEMA public CASCADE; DROP SCHEMA pipeline CASCADE; CREATE SCHEMA public")
+    with psycopg.connect(place.database_url, autocommit=True) as connection:
+        connection.execute(gzip.decompress(FIRST_GENERATION.read_bytes()))
+        connection.execute(
+            "TRUNCATE public.jobs, public.outbox, public.attempts, public.batches, public.workers CASCADE"
+        )
+        connection.execute(
+            "CREATE TABLE public.ledger (job_id uuid NOT NULL, phase text NOT NULL, fence bigint NOT NULL)"
+        )
         values = {
             "waits": WAITS,
             "sent": SENT,
@@ -69,7 +71,7 @@ def make_old(place: Place) -> None:
         }
         for statement in OLD_ROWS.split(";\n"):
             if statement.strip():
-                connection.exec_driver_sql(statement, values)
+                connection.execute(statement.encode(), values)
     for job in (SENT, RUNS):
         place.publish_raw("triple.first", old_message(job, 1))
 
@@ -77,7 +79,7 @@ def make_old(place: Place) -> None:
 def test_messages_and_rows_of_the_first_version_go_on_under_this_one(place: Place) -> None:
     """Waiting, sent, backing off, running under a worker that is gone, failed: each ends, its effects once."""
     make_old(place)
-    assert migrate(database.engine())
+    assert migrate_all(database.engine())
     place.worker(threads=2)
     assert replay(None, FAILED)
     jobs = (WAITS, SENT, BACKS_OFF, RUNS, FAILED)
@@ -103,7 +105,7 @@ def test_migrations_run_while_workers_run(place: Place) -> None:
     def migrate_again() -> None:
         while not done.is_set():
             place.rows("UPDATE pipeline_schema SET digest = 'of another version' RETURNING 1")
-            rounds.append(migrate(database.engine()))
+            rounds.append(migrate_all(database.engine()))
 
     beside = threading.Thread(target=migrate_again)
     beside.start()
@@ -121,4 +123,4 @@ def test_migrations_run_while_workers_run(place: Place) -> None:
     )
     outcomes = place.rows("SELECT DISTINCT outcome, error FROM pipeline.attempts")
     assert [row["outcome"] for row in outcomes] == ["succeeded"], outcomes
-    assert not migrate(database.engine()), "a second run changes nothing"
+    assert not migrate_all(database.engine()), "a second run changes nothing"

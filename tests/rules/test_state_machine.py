@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.declare.states import FINAL, NEXT, Status, Step, allowed
 
-ENGINE = Path(__file__).parents[2] / "db/migrations/versions/0001_engine.sql"
+ENGINE = Path(__file__).parents[2] / "pipeline/store/migrations/versions/0101_second_generation.sql"
 
 
 def test_only_a_failed_job_has_a_way_on_and_only_replay_makes_it_run_again() -> None:

@@ -104,7 +104,7 @@ def test_only_the_owner_can_read_the_passwords(servers: Servers, folder: Path) -
 def test_wrong_passwords_and_guests_are_refused(servers: Servers) -> None:
     """There is no way in without this folder's passwords."""
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-        psycopg.connect(servers.database_url.replace("pipeline:", "pipeline:not"))
+        psycopg.connect(servers.database_url.replace("developer:", "developer:not"))
     guest = httpx.get(f"{servers.management_url}/api/whoami", auth=("guest", "guest"), trust_env=False)
     assert guest.status_code == httpx.codes.UNAUTHORIZED
 

@@ -10,7 +10,7 @@ from psycopg import sql
 
 from pipeline.dev.services import processes
 from pipeline.dev.services.ports import LOOPBACK, free_port
-from pipeline.dev.services.postgres_cluster import USER, binary, environment, prepare_cluster
+from pipeline.dev.services.postgres_cluster import FORMER_USER, binary, environment, prepare_cluster
 from pipeline.dev.services.processes import ServiceError
 from pipeline.dev.services.readiness import wait_until
 from pipeline.dev.services.state import State
@@ -52,7 +52,9 @@ class Postgres:
         state = self._state.read()
         if not state:
             raise ServiceError(f"No private PostgreSQL was ever started in {self._folder}: start it first.")
-        return f"postgresql://{USER}:{state['password']}@{LOOPBACK}:{state['port']}/{database}"
+        return (
+            f"postgresql://{state.get('user', FORMER_USER)}:{state['password']}@{LOOPBACK}:{state['port']}/{database}"
+        )
 
     def start(self) -> None:
         """Return when the server answers and the database `pipeline` exists; at once when it runs already."""

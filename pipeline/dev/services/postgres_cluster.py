@@ -11,7 +11,9 @@ from pathlib import Path
 from pipeline.dev.services.processes import Account, ServiceError, unprivileged_account
 from pipeline.dev.services.state import State, make_folder
 
-USER = "pipeline"
+# Not "pipeline": PostgreSQL looks into a schema of the user's own name first, which would hide a name that is not
+# qualified. Clusters that were made before have that user.
+USER, FORMER_USER = "developer", "pipeline"
 
 
 def prepare_cluster(folder: Path, state: State) -> Path:
@@ -26,7 +28,7 @@ def prepare_cluster(folder: Path, state: State) -> Path:
         raise ServiceError(f"PostgreSQL's data folder {data} is gone: remove {folder} to begin with an empty one.")
     place = _reachable_place(folder, unprivileged_account())
     password = secrets.token_hex(16)
-    state.update(place=str(place), password=password)
+    state.update(place=str(place), password=password, user=USER)
     _initdb(place, password, unprivileged_account())
     state.update(initialised=True)
     return place / "data"

@@ -11,7 +11,7 @@ from pipeline.dev.services.ports import LOOPBACK, free_port
 from pipeline.dev.services.processes import ServiceError
 from pipeline.dev.services.state import State, make_folder
 
-CONFIGURATION = Path(__file__).resolve().parents[2] / "rabbitmq"
+CONFIGURATION = Path(__file__).resolve().parents[3] / "rabbitmq"
 VHOST = "pipeline"
 PORTS = ("amqp_port", "management_port", "epmd_port", "dist_port")
 # pipeline and operator are the template's users; owner exists on private nodes only, to create and delete vhosts.

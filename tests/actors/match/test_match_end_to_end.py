@@ -124,7 +124,8 @@ def test_a_project_deleted_while_fifty_of_its_tasks_run_leaves_nothing(
         delete_project(connection, project)
     place.until(lambda: place.depth("match.entity-match") == 0, 60, "every message to be acknowledged")
     place.until(lambda: place.counter("discarded") + place.counter("duplicates") > 0, 20, "the attempts to learn it")
-    for table in ("projects", "dataset_entries", "tasks", "jobs", "outbox", "attempts", "batches", "turns"):
+    engine = [f"pipeline.{name}" for name in ("jobs", "outbox", "attempts", "batches", "permits")]
+    for table in ("projects", "dataset_entries", "tasks", *engine):
         assert place.count(f"SELECT count(*) FROM {table}") == 0, table
     assert place.depth("match.entity-match.XQ") == 0 and place.depth("match-finish.project-completion") == 0
 

@@ -88,10 +88,10 @@ class Bench:
 
     def open(self) -> None:
         self.stall.sandbox.add_fault(match="/market/coins", status=500, times=5)
-        assert [self.run(number) for number in range(5)] == ["transient"] * 4 + ["wait"]
+        assert [self.run(number) for number in range(5)] == ["transient"] * 4 + ["snooze"]
 
     def let_the_pause_pass(self) -> None:
-        for table, name in (("sources", "id = 'coins'"), ("rate_limits", "name = 'source:coins'")):
+        for table, name in (("sources", "id = 'coins'"), ("pipeline.rate_limits", "name = 'source:coins'")):
             self.stall.place.db.execute(f"UPDATE {table} SET paused_until = now() - interval '1 second' WHERE {name}")
 
     @property

@@ -24,8 +24,7 @@ END $$;
 
 -- Bring the batch's counts up to date and, if that completes it, send the callback, once. False if another transaction
 -- holds the batch: whoever waits for the lock would keep its own rows locked meanwhile.
-DROP FUNCTION IF EXISTS pipeline.finish_batch(uuid);
-CREATE FUNCTION pipeline.finish_batch(p_batch uuid) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pipeline.finish_batch(p_batch uuid) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     v_batch pipeline.batches;
     v_job uuid;

@@ -2,8 +2,6 @@
 -- transaction holds just now gets its heartbeat the next time; nobody waits for it.
 -- What was marked as sent since the beat before this one may still be on its way to where unconfirmed messages are
 -- counted, so that only what is older can be called confirmed.
-DROP FUNCTION IF EXISTS pipeline.heartbeat(text, uuid[], bigint[], timestamptz, jsonb);
-DROP FUNCTION IF EXISTS pipeline.heartbeat(text, uuid[], bigint[], timestamptz, jsonb, text[]);
 CREATE OR REPLACE FUNCTION pipeline.heartbeat(p_worker text, p_jobs uuid[], p_fences bigint[],
                                               p_confirmed timestamptz, p_counters jsonb, p_not_consuming text[] DEFAULT '{}',
                                               p_unstarted jsonb DEFAULT '{}', p_stuck integer DEFAULT 0)
@@ -11,7 +9,7 @@ RETURNS TABLE (job_id uuid, fence bigint, status text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     UPDATE pipeline.workers SET heartbeat_at = now(), confirmed_at = least(p_confirmed, heartbeat_at), counters = p_counters,
-                       not_consuming = p_not_consuming, unstarted = p_unstarted, stuck = p_stuck, missing_since = NULL, stopped_at = NULL
+                       not_consuming = p_not_consuming, unstarted = p_unstarted, stuck = p_stuck, stopped_at = NULL
     WHERE id = p_worker;
     RETURN QUERY
     WITH mine AS (

@@ -1,7 +1,6 @@
 -- Failed jobs grouped by cause, in the order of their names, from the group after the one given. The index is
 -- skipped through from group to group; each is counted up to p_cap. over_time, samples and last_at are of its newest
 -- jobs, 200 of them and fewer on a large page; first_at is when its oldest one failed.
-DROP FUNCTION IF EXISTS pipeline.dead_groups(text, text, text, text, integer, integer);
 CREATE OR REPLACE FUNCTION pipeline.dead_groups(p_only text, p_workflow text, p_phase text, p_cause text,
                                                 p_most integer, p_cap integer)
 RETURNS TABLE (workflow text, phase text, cause text, jobs integer, first_at timestamptz, last_at timestamptz,
