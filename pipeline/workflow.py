@@ -14,8 +14,7 @@ from pipeline.declare.backoff import Backoff
 from pipeline.declare.job import Job
 from pipeline.declare.phase import PhaseSpec, Throttle
 from pipeline.declare.registry import DeclaredPhase, Work, declare_workflow
-from pipeline.journey.request import Requested, request_send
-from pipeline.journey.submit import submit, submit_many
+from pipeline.journey.submit import Requested, request_send, submit, submit_many
 
 if TYPE_CHECKING:
     from pipeline.journey.submit import Caller

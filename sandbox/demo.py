@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from sqlalchemy import text
 
+from pipeline import settings
 from pipeline.dev import services
 from pipeline.dev.supervise import Supervisor
 from pipeline.dev.up import programs
@@ -50,10 +51,11 @@ def main() -> int:
 
 
 def _run(stack: ExitStack, log: Path) -> bool:
+    import pipeline.actors  # noqa: F401  declares the workflows
     from pipeline import engine
-    from pipeline.front.cli.run import migrate
+    from pipeline.worker.prepare import upgrade
 
-    migrate()
+    upgrade(settings.get())
     supervisor = Supervisor(
         programs(2, 8, with_sandbox=False, log=log), say=lambda line: out.print(f"  [dim]{line}[/dim]")
     )

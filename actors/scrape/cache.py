@@ -14,13 +14,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import structlog
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import count
-from pipeline.observe import logs
 
-log = logs.get("pipeline.cache")
+log = structlog.get_logger("actors.scrape.cache")
 FILE = "cache.sqlite3"
 PAGE = 4096
 LARGEST_VALUE = 1 << 20

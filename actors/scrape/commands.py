@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from pipeline.front.cli.console import console
+from pipeline.cli import console
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Which = Annotated[str, typer.Argument(help="The source's id or name.")]

@@ -41,7 +41,7 @@ class Delivery(MessageProxy):
         self.returned = False
         self.abandoned = False
         self.looks = 0
-        self.claim: Any = None
+        self.attempt: Any = None
 
     def continuing(self, message: Message[Any]) -> Delivery:
         """The job goes on to its next phase with this message in hand: acknowledging the new one acknowledges it."""

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from pipeline import settings
 from pipeline.declare.errors import BadInput
 from pipeline.dev import services
 from pipeline.dev.supervise import Program, Supervisor
@@ -86,6 +87,7 @@ def _free_port(wanted: int) -> int:
 
 
 def _migrate() -> None:
-    from pipeline.front.cli.run import migrate
+    import pipeline.actors  # noqa: F401  declares the workflows
+    from pipeline.worker.prepare import upgrade
 
-    migrate()
+    upgrade(settings.get())

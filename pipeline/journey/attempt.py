@@ -31,7 +31,7 @@ class Interrupted(Interrupt):
 
 
 @dataclass(eq=False)
-class Claim:
+class Attempt:
     """One attempt's hold on a job, from claim to settlement.
 
     It is settled once: by the thread that runs it (``finish``), or without it if that thread is stuck (``give_up``).
@@ -67,7 +67,7 @@ class Claim:
     def __post_init__(self) -> None:
         self.deadline = self._limit = monotonic() + self.spec.time_limit
 
-    def __enter__(self) -> Claim:
+    def __enter__(self) -> Attempt:
         self.thread = threading.current_thread()
         with self._lock:
             # Told to stop before it began: while it waited for a thread.

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import database_is_unable
-from pipeline.journey.attempt import Claim, Interrupted
+from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.store import database
 
 Answer = TypeVar("Answer")
@@ -25,32 +25,32 @@ def read_rows(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping
         return [dict(row) for row in connection.execute(text(statement), dict(parameters)).mappings()]
 
 
-def report_progress(claim: Claim, done: int, total: int) -> bool:
+def report_progress(attempt: Attempt, done: int, total: int) -> bool:
     """Fenced; False when the attempt no longer holds its job. A report that finds the row locked is left out."""
-    values = {"id": claim.job_id, "fence": claim.fence, "done": done, "total": total}
+    values = {"id": attempt.job_id, "fence": attempt.fence, "done": done, "total": total}
     won: bool | None = repeat(
-        claim, lambda connection: connection.execute(PROGRESS, values).scalar_one(), twice_is_harmless=True
+        attempt, lambda connection: connection.execute(PROGRESS, values).scalar_one(), twice_is_harmless=True
     )
     return won is not False
 
 
-def keep_rows(claim: Claim, statement: str, parameters: Mapping[str, Any]) -> bool:
+def keep_rows(attempt: Attempt, statement: str, parameters: Mapping[str, Any]) -> bool:
     """A checkpoint, written only while the attempt holds its job; False when it does not."""
 
     def write(connection: Connection) -> bool | None:
-        won: bool | None = connection.execute(HOLD, {"id": claim.job_id, "fence": claim.fence}).scalar_one()
+        won: bool | None = connection.execute(HOLD, {"id": attempt.job_id, "fence": attempt.fence}).scalar_one()
         if won:
             connection.execute(text(statement), dict(parameters))
         return won
 
     pause = FIRST
-    while (won := repeat(claim, write, twice_is_harmless=False)) is None:
-        claim.pause(pause)
+    while (won := repeat(attempt, write, twice_is_harmless=False)) is None:
+        attempt.pause(pause)
         pause = min(2 * pause, LONGEST)
     return won
 
 
-def repeat(claim: Claim, work: Callable[[Connection], Answer], *, twice_is_harmless: bool) -> Answer:
+def repeat(attempt: Attempt, work: Callable[[Connection], Answer], *, twice_is_harmless: bool) -> Answer:
     """Run fenced work in a transaction, again while PostgreSQL cannot just now, until the attempt must stop.
 
     A commit whose answer was lost may have been kept: then it is not repeated, unless that is harmless.
@@ -59,15 +59,15 @@ def repeat(claim: Claim, work: Callable[[Connection], Answer], *, twice_is_harml
     while True:
         committing = False
         try:
-            with database.engine().begin() as connection, claim.writing(database.raw(connection)):
+            with database.engine().begin() as connection, attempt.writing(database.raw(connection)):
                 answer = work(connection)
                 committing = True
             return answer
         except SQLAlchemyError as error:
             # Also when the attempt was told to stop and the statement was cancelled for it.
-            if claim.reason is not None:
+            if attempt.reason is not None:
                 raise Interrupted from error
             if not database_is_unable(error) or (committing and not twice_is_harmless):
                 raise
-        claim.pause(pause)
+        attempt.pause(pause)
         pause = min(2 * pause, LONGEST)

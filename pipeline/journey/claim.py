@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import database_is_unable
 from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.attempt import Claim
+from pipeline.journey.attempt import Attempt
 from pipeline.journey.settle import DEAD_LETTERED
 from pipeline.observe.counters import count
 from pipeline.store import database
@@ -20,7 +20,7 @@ from pipeline.store.group_statement import Ask, ClaimRow
 
 if TYPE_CHECKING:
     from pipeline.broker.delivery import Delivery
-    from pipeline.journey.token import Token
+    from pipeline.journey.message import MessageRef
     from pipeline.worker.process import WorkerProcess
 
 # A lock that is free for a moment may belong to a worker that is just reconnecting: look twice.
@@ -41,20 +41,20 @@ REPLAY = text("SELECT pipeline.replay(:id, :send)")
 TELL_MAINTENANCE = text("SELECT pg_notify('pipeline_maintenance', 'dead')")
 
 
-def claim_phase(worker: WorkerProcess, spec: PhaseSpec, token: Token, delivery: Delivery) -> Claim | None:
+def claim_phase(worker: WorkerProcess, spec: PhaseSpec, ref: MessageRef, delivery: Delivery) -> Attempt | None:
     """A claim, or None when there is nothing to do now: the message has done its part, for a reason that is counted,
     or it is set aside because nothing can be said yet."""
     for _ in range(LOOKS):
-        row = worker.committer.claim(Ask(token.job_id, spec.queue, token.send, token.sent_at, delivery))
+        row = worker.committer.claim(Ask(ref.job_id, spec.queue, ref.send, ref.sent_at, delivery))
         verdict = row.verdict
         if verdict == "claimed":
-            return _claim(spec, token.job_id, row, delivery)
-        if verdict == "running" and token.send is not None:
-            verdict = _meet(worker, token, row.holder or "", row.fence, delivery)
+            return _claim(spec, ref.job_id, row, delivery)
+        if verdict == "running" and ref.send is not None:
+            verdict = _meet(worker, ref, row.holder or "", row.fence, delivery)
         if verdict == "locked" and _set_aside(worker, delivery):
             return None
         if verdict not in ("locked", "claimed", "changed"):
-            _refuse(worker, token, delivery, verdict)
+            _refuse(worker, ref, delivery, verdict)
             return None
     worker.inbound.set_aside(delivery, LONGEST_ASIDE)
     return None
@@ -72,18 +72,18 @@ def _set_aside(worker: WorkerProcess, delivery: Delivery) -> bool:
     return True
 
 
-def _meet(worker: WorkerProcess, token: Token, holder: str, fence: int, delivery: Delivery) -> str:
+def _meet(worker: WorkerProcess, ref: MessageRef, holder: str, fence: int, delivery: Delivery) -> str:
     """The job runs elsewhere. A living holder keeps it; a dead one loses it to us, under a new fence."""
     if holder == worker.id:
-        free, gone = False, _seen_twice(lambda: not worker.runs(token.job_id))
+        free, gone = False, _seen_twice(lambda: not worker.runs(ref.job_id))
     else:
         free = gone = _seen_twice(lambda: _lock_is_free(worker, holder))
     if holder == worker.id and not gone:
         return "held"
     values = {
         "worker": worker.id,
-        "id": token.job_id,
-        "send": token.send,
+        "id": ref.job_id,
+        "send": ref.send,
         "holder": holder,
         "fence": fence,
         "delivery": delivery.id,
@@ -94,7 +94,7 @@ def _meet(worker: WorkerProcess, token: Token, holder: str, fence: int, delivery
         database.insist(lambda connection: connection.execute(TELL_MAINTENANCE))
     if verdict == "claimed":
         count("taken_over")
-        worker.log.warning("took over from a dead worker", job=str(token.job_id), holder=holder)
+        worker.log.warning("took over from a dead worker", job=str(ref.job_id), holder=holder)
     return verdict
 
 
@@ -120,27 +120,27 @@ def _lock_is_free(worker: WorkerProcess, holder: str) -> bool:
         sleep(SECOND_LOOK)
 
 
-def _refuse(worker: WorkerProcess, token: Token, delivery: Delivery, verdict: str) -> None:
+def _refuse(worker: WorkerProcess, ref: MessageRef, delivery: Delivery, verdict: str) -> None:
     """The message has nothing to do: it is acknowledged, or is a dead letter."""
     delivery.deferred = False
     if verdict == "failed" and delivery.revived:
-        _revive(worker, token, delivery)
+        _revive(worker, ref, delivery)
         return
-    if verdict == "poisoned" or (verdict == "failed" and _is_dead_letter(token)):
+    if verdict == "poisoned" or (verdict == "failed" and _is_dead_letter(ref)):
         delivery.fail()
     reason = "already_running" if verdict in ("held", "running") else verdict
     count(f"refused.{reason}")
-    worker.log.info("message had nothing to do", job=str(token.job_id), send=token.send, reason=reason)
+    worker.log.info("message had nothing to do", job=str(ref.job_id), send=ref.send, reason=reason)
 
 
-def _is_dead_letter(token: Token) -> bool:
+def _is_dead_letter(ref: MessageRef) -> bool:
     """Its budget was used up, and the connection broke before the message could be rejected: it is rejected now."""
-    return database.insist(lambda connection: connection.execute(LAST, {"id": token.job_id}).scalar()) in DEAD_LETTERED
+    return database.insist(lambda connection: connection.execute(LAST, {"id": ref.job_id}).scalar()) in DEAD_LETTERED
 
 
-def _revive(worker: WorkerProcess, token: Token, delivery: Delivery) -> None:
+def _revive(worker: WorkerProcess, ref: MessageRef, delivery: Delivery) -> None:
     """A message that was moved back from the dead-letter queue starts its failed job again."""
-    values = {"id": token.job_id, "send": token.send}
+    values = {"id": ref.job_id, "send": ref.send}
     try:
         with database.engine().begin() as connection:
             connection.execute(BRIEFLY)
@@ -154,8 +154,8 @@ def _revive(worker: WorkerProcess, token: Token, delivery: Delivery) -> None:
     count("revived" if revived else "refused.superseded")
 
 
-def _claim(spec: PhaseSpec, job_id: UUID, row: ClaimRow, delivery: Delivery) -> Claim:
-    return Claim(
+def _claim(spec: PhaseSpec, job_id: UUID, row: ClaimRow, delivery: Delivery) -> Attempt:
+    return Attempt(
         spec=spec,
         job_id=job_id,
         fence=row.fence,

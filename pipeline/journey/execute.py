@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from pipeline.declare.outcome import Done, as_done
 from pipeline.declare.registry import DeclaredPhase, Work
 from pipeline.journey.claim import claim_phase
-from pipeline.journey.envelope import InvalidEnvelope
+from pipeline.journey.message import InvalidEnvelope, read_ref
 from pipeline.journey.settle import settle
-from pipeline.journey.token import read_token
 from pipeline.observe.counters import count
 from pipeline.observe.histograms import observe_duration
 from pipeline.observe.tracing import phase_span
@@ -18,7 +17,7 @@ from pipeline.observe.tracing import phase_span
 if TYPE_CHECKING:
     from pipeline.broker.delivery import Delivery
     from pipeline.declare.phase import PhaseSpec
-    from pipeline.journey.attempt import Claim
+    from pipeline.journey.attempt import Attempt
     from pipeline.store.group_statement import Completed
     from pipeline.worker.process import WorkerProcess
 
@@ -28,42 +27,42 @@ def execute(worker: WorkerProcess, phase: DeclaredPhase, message: tuple[object, 
     delivery = worker.delivery()
     # From here on the message is acknowledged only for a reason: a settled job, or nothing to do.
     delivery.deferred = True
-    # A job that went on in this worker comes with its claim.
-    claim = delivery.claim or receive(worker, phase.spec, message, delivery)
-    if claim is None:
+    # A job that continues in this worker comes with its attempt.
+    attempt = delivery.attempt or receive(worker, phase.spec, message, delivery)
+    if attempt is None:
         return
     # The heartbeat goes on until the settlement commits, however long PostgreSQL lets it wait. After an exception that
     # is the Retries middleware's business.
-    settle(worker, claim, attempt(worker, claim, phase.work))
+    settle(worker, attempt, run(worker, attempt, phase.work))
 
 
-def receive(worker: WorkerProcess, spec: PhaseSpec, message: tuple[object, ...], delivery: Delivery) -> Claim | None:
+def receive(worker: WorkerProcess, spec: PhaseSpec, message: tuple[object, ...], delivery: Delivery) -> Attempt | None:
     """Claim the message's job, or find out that there is nothing to do."""
     if not worker.inbound.begin(delivery):
         return None
     try:
-        token = read_token(spec, message)
+        ref = read_ref(spec, message)
     except InvalidEnvelope as error:
         count("refused.invalid_envelope")
         worker.log.error("message refused", queue=spec.queue, reason=str(error))
         delivery.fail()
         delivery.deferred = False
         return None
-    claim = delivery.claim = claim_phase(worker, spec, token, delivery)
-    return claim
+    attempt = delivery.attempt = claim_phase(worker, spec, ref, delivery)
+    return attempt
 
 
-def attempt(worker: WorkerProcess, claim: Claim, work: Work) -> Done | Completed:
-    """Run the work under the claim, in this thread or in a child process of its own."""
-    job = worker.job(claim)
-    claim.job = job
-    worker.hold(claim)
+def run(worker: WorkerProcess, attempt: Attempt, work: Work) -> Done | Completed:
+    """Do the work, in this thread or in a child process of its own."""
+    job = worker.job(attempt)
+    attempt.job = job
+    worker.hold(attempt)
     started = monotonic()
     try:
-        with claim, phase_span(claim.spec.queue, job.traceparent, job=str(job.id), fence=job.fence) as traceparent:
+        with attempt, phase_span(attempt.spec.queue, job.traceparent, job=str(job.id), fence=job.fence) as traceparent:
             job.span = traceparent
-            return worker.run_isolated(claim) if claim.isolated else as_done(work(job))
+            return worker.run_isolated(attempt) if attempt.isolated else as_done(work(job))
     finally:
-        if not claim.abandoned:
-            observe_duration(claim.spec.queue, monotonic() - started)
+        if not attempt.abandoned:
+            observe_duration(attempt.spec.queue, monotonic() - started)
         job.clean_up()

@@ -25,7 +25,7 @@ from pipeline.declare.errors import (
 )
 from pipeline.declare.outcome import Done
 from pipeline.declare.phase import BODY_LIMIT
-from pipeline.journey.attempt import Claim, Interrupted
+from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.journey.write import FIRST_PAUSE, LONGEST_PAUSE, Locked, complete_with_write
 from pipeline.observe.counters import count
 from pipeline.store.database import insist
@@ -42,110 +42,114 @@ DEAD_LETTERED = ("exhausted", "poisoned")
 TAKEN_AWAY = ("lost", "cancelled", "crashed", "stale")
 
 
-def settle(worker: WorkerProcess, claim: Claim, done: Done | Completed) -> None:
+def settle(worker: WorkerProcess, attempt: Attempt, done: Done | Completed) -> None:
     """Success: with writes in one transaction of their own, without them in the process's next batch."""
     if isinstance(done, Completed):
-        _hand_over(worker, claim, done)
+        _hand_over(worker, attempt, done)
         return
-    result, continuing = encode_result(claim, done), worker.continuing.way(claim)
+    result, continuing = encode_result(attempt, done), worker.continuing.way(attempt)
     if done.write is None:
-        if claim.finish():
-            worker.committer.complete(Completion(claim, result, continuing))
+        if attempt.finish():
+            worker.committer.complete(Completion(attempt, result, continuing))
         return
-    complete = partial(complete_with_write, worker.no, claim, done.write, result)
+    complete = partial(complete_with_write, worker.no, attempt, done.write, result)
     try:
-        _hand_over(worker, claim, complete(continuing, tries=TRIES))
+        _hand_over(worker, attempt, complete(continuing, tries=TRIES))
     except Locked:
-        worker.log.info("settled later: another transaction holds the job", job=str(claim.job_id), fence=claim.fence)
-        claim.detach()
-        threading.Thread(target=_settle_later, args=(worker, claim, complete), daemon=True).start()
+        worker.log.info(
+            "settled later: another transaction holds the job", job=str(attempt.job_id), fence=attempt.fence
+        )
+        attempt.detach()
+        threading.Thread(target=_settle_later, args=(worker, attempt, complete), daemon=True).start()
 
 
-def _hand_over(worker: WorkerProcess, claim: Claim, completed: Completed) -> None:
+def _hand_over(worker: WorkerProcess, attempt: Attempt, completed: Completed) -> None:
     """If its thread was given up in the meantime, whoever did so learns that it had committed (see settle_error)."""
-    if claim.finish():
-        worker.hand_over.committed([(claim, completed)])
+    if attempt.finish():
+        worker.hand_over.committed([(attempt, completed)])
 
 
-def _settle_later(worker: WorkerProcess, claim: Claim, complete: Callable[[], Completed]) -> None:
+def _settle_later(worker: WorkerProcess, attempt: Attempt, complete: Callable[[], Completed]) -> None:
     """The work is done and its write waits for a row that an application holds. No worker thread waits with it."""
     try:
-        _hand_over(worker, claim, complete())
+        _hand_over(worker, attempt, complete())
     except BaseException as error:
-        if claim.finish():
-            settle_for_good(worker, claim, error)
+        if attempt.finish():
+            settle_for_good(worker, attempt, error)
 
 
-def encode_result(claim: Claim, done: Done) -> str | None:
+def encode_result(attempt: Attempt, done: Done) -> str | None:
     """The phase's result as JSON, refused when it is too big to travel with the job."""
     if done.result is None:
         return None
     encoded = orjson.dumps(dict(done.result), option=orjson.OPT_NON_STR_KEYS)
     if len(encoded) > BODY_LIMIT:
         raise Permanent(
-            f"phase {claim.spec.name} returned {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
+            f"phase {attempt.spec.name} returned {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
             "store the data in a table or a file and return a reference"
         )
     return encoded.decode()
 
 
-def settle_error(worker: WorkerProcess, claim: Claim, error: BaseException) -> str:
+def settle_error(worker: WorkerProcess, attempt: Attempt, error: BaseException) -> str:
     """Failure: classify, then make the fenced transition, however long PostgreSQL takes. Returns the verdict.
 
     'locked' if another transaction holds the row for longer than a moment: nothing is done yet (see settle_for_good).
     """
-    function, values = _transition(claim, error)
+    function, values = _transition(attempt, error)
     if function is None:
-        return _discard(worker, claim, error)
+        return _discard(worker, attempt, error)
     statement, pause, tries = text(f"SELECT {function}"), FIRST_PAUSE, TRIES
-    while (verdict := _ask(statement, {**_key(claim), **values})) == "locked" and (tries := tries - 1):
+    while (verdict := _ask(statement, {**_key(attempt), **values})) == "locked" and (tries := tries - 1):
         sleep(pause)
         pause *= 2
     if verdict == "locked":
         return verdict
     if verdict in TAKEN_AWAY and not isinstance(error, Crashed):
-        return _discard(worker, claim, error)
-    count(f"{claim.spec.queue}.{verdict}")
+        return _discard(worker, attempt, error)
+    count(f"{attempt.spec.queue}.{verdict}")
     if verdict == "succeeded":
         # It had committed after all, and only the answer was lost, so that nobody published its hand-over.
-        worker.hand_over.recall([claim])
+        worker.hand_over.recall([attempt])
     worker.log.warning(
         "attempt ended",
-        job=str(claim.job_id),
-        phase=claim.spec.queue,
-        fence=claim.fence,
+        job=str(attempt.job_id),
+        phase=attempt.spec.queue,
+        fence=attempt.fence,
         verdict=verdict,
         error=describe(error),
     )
     return verdict
 
 
-def _discard(worker: WorkerProcess, claim: Claim, error: BaseException) -> str:
+def _discard(worker: WorkerProcess, attempt: Attempt, error: BaseException) -> str:
     count("discarded")
-    worker.log.warning("result discarded", job=str(claim.job_id), fence=claim.fence, reason=str(error))
-    worker.liveness.lost(claim)
+    worker.log.warning("result discarded", job=str(attempt.job_id), fence=attempt.fence, reason=str(error))
+    worker.liveness.lost(attempt)
     return "lost"
 
 
-def _settled(worker: WorkerProcess, claim: Claim, error: BaseException) -> str | None:
+def _settled(worker: WorkerProcess, attempt: Attempt, error: BaseException) -> str | None:
     """None while the row is locked, and after an error that nobody thought of: a job is never left without an end."""
     try:
-        verdict = settle_error(worker, claim, error)
+        verdict = settle_error(worker, attempt, error)
     except Exception:
-        worker.log.exception("an attempt could not be settled; trying again", job=str(claim.job_id), fence=claim.fence)
+        worker.log.exception(
+            "an attempt could not be settled; trying again", job=str(attempt.job_id), fence=attempt.fence
+        )
         return None
     return None if verdict == "locked" else verdict
 
 
-def settle_for_good(worker: WorkerProcess, claim: Claim, error: BaseException) -> None:
+def settle_for_good(worker: WorkerProcess, attempt: Attempt, error: BaseException) -> None:
     """As ``settle_error``, until there is a verdict; then the message goes the same way. Not for a worker's thread."""
-    while (verdict := _settled(worker, claim, error)) is None:
+    while (verdict := _settled(worker, attempt, error)) is None:
         sleep(LONGEST_PAUSE)
     if verdict in DEAD_LETTERED:
-        worker.inbound.reject(claim.delivery)
+        worker.inbound.reject(attempt.delivery)
     else:
-        worker.inbound.ack([claim.delivery])
-    worker.liveness.release(claim)
+        worker.inbound.ack([attempt.delivery])
+    worker.liveness.release(attempt)
 
 
 def _ask(statement: TextClause, values: dict[str, Any]) -> str:
@@ -153,34 +157,34 @@ def _ask(statement: TextClause, values: dict[str, Any]) -> str:
     return verdict
 
 
-def _transition(claim: Claim, error: BaseException) -> tuple[str | None, dict[str, Any]]:
+def _transition(attempt: Attempt, error: BaseException) -> tuple[str | None, dict[str, Any]]:
     if isinstance(error, Interrupted):
-        return _interrupted(claim)
+        return _interrupted(attempt)
     if isinstance(error, Cancelled | StaleClaim):
         return None, {}
     if isinstance(error, Crashed):
         return "pipeline.crash(:id, :fence, 'crashed', :error, true)", {"error": str(error)}
     match classify(error, datetime.now(UTC)):
         case SnoozeFor(seconds, reason, asked):
-            if claim.spec.shared_limit and reason in ("retry_after", "rate_limit"):
-                insist(lambda connection: connection.execute(PAUSE, {"queue": claim.spec.queue, "seconds": seconds}))
+            if attempt.spec.shared_limit and reason in ("retry_after", "rate_limit"):
+                insist(lambda connection: connection.execute(PAUSE, {"queue": attempt.spec.queue, "seconds": seconds}))
             return _snooze("snoozed", reason, seconds, describe(error), asked=asked)
         case GiveUp():
             return "pipeline.fail(:id, :fence, :error)", {"error": describe(error)}
         case _:
-            return _retry(claim, describe(error))
+            return _retry(attempt, describe(error))
 
 
-def _interrupted(claim: Claim) -> tuple[str | None, dict[str, Any]]:
-    if claim.reason == "shutdown":
+def _interrupted(attempt: Attempt) -> tuple[str | None, dict[str, Any]]:
+    if attempt.reason == "shutdown":
         return _snooze("released", "shutdown", 0.0, None)
-    if claim.reason == "time_limit":
-        return _retry(claim, f"the time limit of {claim.spec.time_limit:g} s was exceeded")
+    if attempt.reason == "time_limit":
+        return _retry(attempt, f"the time limit of {attempt.spec.time_limit:g} s was exceeded")
     return None, {}
 
 
-def _retry(claim: Claim, error: str) -> tuple[str, dict[str, Any]]:
-    plain = claim.spec.backoff.delay(claim.attempts + 1, random.random())  # noqa: S311  jitter
+def _retry(attempt: Attempt, error: str) -> tuple[str, dict[str, Any]]:
+    plain = attempt.spec.backoff.delay(attempt.attempts + 1, random.random())  # noqa: S311  jitter
     delay = plain * settings.get().backoff_scale
     return "pipeline.retry(:id, :fence, :error, :delay)", {"error": error, "delay": delay}
 
@@ -205,5 +209,5 @@ def describe(error: BaseException) -> str:
     return told.replace("\x00", "�").encode("utf-8", "replace").decode()
 
 
-def _key(claim: Claim) -> dict[str, Any]:
-    return {"id": claim.job_id, "fence": claim.fence}
+def _key(attempt: Attempt) -> dict[str, Any]:
+    return {"id": attempt.job_id, "fence": attempt.fence}

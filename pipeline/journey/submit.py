@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -14,7 +15,8 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from pipeline.declare.errors import BadInput
-from pipeline.declare.phase import BODY_LIMIT
+from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
+from pipeline.observe.counters import count
 from pipeline.store import database
 
 if TYPE_CHECKING:
@@ -161,3 +163,47 @@ def readable_errors() -> Iterator[None]:
             hint = f": {cause.diag.message_hint}" if cause.diag.message_hint else ""
             raise BadInput(f"{cause.diag.message_primary}{hint}") from None
         raise
+
+
+REASONS = {
+    "accepted": "the job is on its way to its queue",
+    "already_queued": "a message for this job is in the queue or about to be",
+    "already_running": "a worker holds this job",
+    "other_phase": "the job is in another phase",
+    "final": "the job has ended; use retry to run a failed one again",
+    "not_due": "the job waits for its time (backoff, snoozed or throttled)",
+    "queue_full": "the queue or the pool is full; the job waits in PostgreSQL and is sent when there is room",
+    "unknown_job": "there is no such job",
+}
+
+
+@dataclass(frozen=True)
+class Requested:
+    """What became of the request. True in a condition when the job was accepted."""
+
+    job_id: str
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.reason == "accepted"
+
+    def __str__(self) -> str:
+        return f"job {self.job_id}: {self.reason} ({REASONS[self.reason]})"
+
+
+def request_send(spec: PhaseSpec, job_id: UUID | str) -> Requested:
+    """Ask for ``job_id`` to be sent to the phase."""
+    try:
+        known = UUID(str(job_id))
+    except ValueError:
+        return _refuse(str(job_id), "unknown_job")
+    with database.engine().begin() as connection:
+        reason = connection.execute(
+            text("SELECT pipeline.request_send(:job, :queue)"), {"job": known, "queue": spec.queue}
+        ).scalar_one()
+    return Requested(str(known), reason) if reason == "accepted" else _refuse(str(known), reason)
+
+
+def _refuse(job_id: str, reason: str) -> Requested:
+    count(f"refused.{reason}")
+    return Requested(job_id, reason)

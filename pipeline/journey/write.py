@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import StaleClaim, database_is_unable
-from pipeline.journey.attempt import Claim, Interrupted
+from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.store import database
 from pipeline.store.group_statement import Completed
 
@@ -35,7 +35,7 @@ class _Before(Exception):
 
 def complete_with_write(
     worker_no: int,
-    claim: Claim,
+    attempt: Attempt,
     write: Callable[[Connection], None],
     result: str | None,
     continuing: str | None = None,
@@ -48,46 +48,52 @@ def complete_with_write(
     row. Between two tries nothing is kept locked, and the time is not the attempt's: each try is bounded by itself.
     After so many ``tries`` that found the row locked, Locked is raised.
     """
-    values = {"worker": worker_no, "id": claim.job_id, "fence": claim.fence, "result": result, "continuing": continuing}
+    values = {
+        "worker": worker_no,
+        "id": attempt.job_id,
+        "fence": attempt.fence,
+        "result": result,
+        "continuing": continuing,
+    }
     pause, locked = FIRST_PAUSE, 0
     while True:
         try:
             if locked:
-                _ask_for_row(claim)
-            return _try(claim, write, values)
+                _ask_for_row(attempt)
+            return _try(attempt, write, values)
         except _Before as earlier:
             return earlier.completed
         except Locked:
             locked += 1
         except SQLAlchemyError as error:
-            if claim.reason is not None:
+            if attempt.reason is not None:
                 raise Interrupted from error
             if not database_is_unable(error):
                 raise
         if tries is not None and locked >= tries:
             raise Locked
-        claim.detach()
-        claim.pause(pause)
+        attempt.detach()
+        attempt.pause(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def _try(claim: Claim, write: Callable[[Connection], None], values: dict[str, Any]) -> Completed:
-    claim.begin_write()
-    with database.engine().begin() as connection, claim.writing(database.raw(connection)):
+def _try(attempt: Attempt, write: Callable[[Connection], None], values: dict[str, Any]) -> Completed:
+    attempt.begin_write()
+    with database.engine().begin() as connection, attempt.writing(database.raw(connection)):
         write(connection)
         *row, moved = connection.execute(COMPLETE, values).one()
         completed = Completed(*row)
         if completed.verdict == "locked":
             raise Locked
         if completed.verdict == "lost":
-            raise StaleClaim(f"job {claim.job_id}: fence {claim.fence} is no longer held; its result was discarded")
+            raise StaleClaim(f"job {attempt.job_id}: fence {attempt.fence} is no longer held; its result was discarded")
         if not moved:
             raise _Before(completed)
         return completed
 
 
-def _ask_for_row(claim: Claim) -> None:
+def _ask_for_row(attempt: Attempt) -> None:
     """A write that is sure to find the row locked is not run in vain."""
     with database.engine().begin() as connection:
-        if connection.execute(HOLD, {"id": claim.job_id, "fence": claim.fence}).scalar_one() is None:
+        if connection.execute(HOLD, {"id": attempt.job_id, "fence": attempt.fence}).scalar_one() is None:
             raise Locked

@@ -9,7 +9,7 @@ from pika.exceptions import AMQPError
 
 from pipeline.broker import counts
 from pipeline.broker.topology import dead_letter_queue
-from pipeline.journey.envelope import InvalidEnvelope, parse
+from pipeline.journey.message import InvalidEnvelope, parse
 from pipeline.maintenance.sweeps import Connection
 from pipeline.observe import logs
 from pipeline.observe.counters import count

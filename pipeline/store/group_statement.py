@@ -8,18 +8,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
 from time import sleep
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 import psycopg
 from psycopg.rows import TupleRow
 
-from pipeline.broker.delivery import Delivery
 from pipeline.declare.errors import database_is_unable
-from pipeline.journey.attempt import Claim
 from pipeline.observe import logs
 from pipeline.store.engine import connect
 from pipeline.store.send_credits import SendCredits
+
+if TYPE_CHECKING:
+    from pipeline.broker.delivery import Delivery
+    from pipeline.journey.attempt import Attempt
 
 log = logs.get("pipeline.committer")
 
@@ -85,7 +87,7 @@ class Ask:
 class Completion:
     """A finished phase without writes of its own; ``continuing`` is the next one's queue if this worker may go on."""
 
-    claim: Claim
+    attempt: Attempt
     result: str | None
     continuing: str | None = None
 
@@ -173,10 +175,10 @@ class GroupStatement:
         results = [c.result for c in completions]
         return (
             self._worker_no,
-            _array(c.claim.job_id.hex for c in completions),
-            _array(c.claim.fence for c in completions),
+            _array(c.attempt.job_id.hex for c in completions),
+            _array(c.attempt.fence for c in completions),
             results if any(results) else _array(results),
-            _array(self._send_credits.spend(c.claim.spec.queue for c in completions)),
+            _array(self._send_credits.spend(c.attempt.spec.queue for c in completions)),
             _array(c.continuing for c in completions),
         )
 

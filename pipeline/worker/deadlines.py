@@ -8,7 +8,7 @@ from time import monotonic
 
 import psycopg
 
-from pipeline.journey.attempt import Claim
+from pipeline.journey.attempt import Attempt
 from pipeline.observe import logs
 from pipeline.worker.essential import essential_thread
 
@@ -23,7 +23,7 @@ NEVER = float("inf")
 class Watch:
     """Tells attempts whose time is over, and calls ``abandon`` for those that do not end within the grace."""
 
-    def __init__(self, held: Callable[[], list[Claim]], abandon: Callable[[Claim], None]) -> None:
+    def __init__(self, held: Callable[[], list[Attempt]], abandon: Callable[[Attempt], None]) -> None:
         self._held = held
         self._abandon = abandon
         self._changed = threading.Condition()
@@ -39,9 +39,9 @@ class Watch:
         self._stopping = True
         self.wake()
 
-    def added(self, claim: Claim) -> None:
+    def added(self, attempt: Attempt) -> None:
         """A claim is held from now on. Nobody is woken unless its time is over before all others'."""
-        if claim.deadline < self._next:
+        if attempt.deadline < self._next:
             self.wake()
 
     def wake(self) -> None:
@@ -52,8 +52,8 @@ class Watch:
 
     def _run(self) -> None:
         while not self._stopping:
-            for claim in self._held():
-                self._look(claim, monotonic())
+            for attempt in self._held():
+                self._look(attempt, monotonic())
             # Whoever is added from here on wakes us, or is among those that are looked at next.
             self._next = NEVER
             self._next = min(map(_next_moment, self._held()), default=NEVER)
@@ -62,27 +62,27 @@ class Watch:
                 self._changed.wait_for(lambda: self._woken, pause)
                 self._woken = False
 
-    def _look(self, claim: Claim, now: float) -> None:
-        if claim.deadline <= now:
-            claim.interrupt("time_limit")
-        if claim.reason is not None and not (claim.finished or claim.abandoned):
-            if claim.using is not None:
-                threading.Thread(target=_cancel, args=(claim,), daemon=True).start()
-            if claim.thread is not None and claim.interrupted_at + GRACE <= now:
-                self._abandon(claim)
+    def _look(self, attempt: Attempt, now: float) -> None:
+        if attempt.deadline <= now:
+            attempt.interrupt("time_limit")
+        if attempt.reason is not None and not (attempt.finished or attempt.abandoned):
+            if attempt.using is not None:
+                threading.Thread(target=_cancel, args=(attempt,), daemon=True).start()
+            if attempt.thread is not None and attempt.interrupted_at + GRACE <= now:
+                self._abandon(attempt)
 
 
-def _next_moment(claim: Claim) -> float:
-    if claim.finished or claim.abandoned:
+def _next_moment(attempt: Attempt) -> float:
+    if attempt.finished or attempt.abandoned:
         return NEVER
-    if claim.reason is None:
-        return claim.deadline
+    if attempt.reason is None:
+        return attempt.deadline
     # One that no thread has begun learns of it when one does.
-    return NEVER if claim.thread is None else claim.interrupted_at + GRACE
+    return NEVER if attempt.thread is None else attempt.interrupted_at + GRACE
 
 
-def _cancel(claim: Claim) -> None:
+def _cancel(attempt: Attempt) -> None:
     try:
-        claim.cancel_write()
+        attempt.cancel_write()
     except psycopg.Error as error:
-        log.warning("a write could not be cancelled", job=str(claim.job_id), error=str(error).strip())
+        log.warning("a write could not be cancelled", job=str(attempt.job_id), error=str(error).strip())

@@ -17,7 +17,7 @@ import orjson
 from pipeline.declare.errors import Cancelled, Crashed, Permanent, Snooze, StaleClaim, Transient
 from pipeline.declare.outcome import Done
 from pipeline.declare.registry import find_phase, workflows
-from pipeline.journey.attempt import Claim, Interrupted
+from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.store.group_statement import Completed
 
 if TYPE_CHECKING:
@@ -28,60 +28,60 @@ BEGAN, WAITING, ANSWER = b'{"began":', b'{"waiting":', b'{"answer":'
 START_LIMIT = 120.0
 
 
-def run_isolated(worker: WorkerProcess, claim: Claim) -> Done | Completed:
+def run_isolated(worker: WorkerProcess, attempt: Attempt) -> Done | Completed:
     """Run the claim's phase in a child. Its errors are raised here; its death is raised as Crashed, with the cause.
 
     A phase with writes is completed by the child itself, under the same fence; then its Completed comes back.
     """
-    claim.deadline = monotonic() + START_LIMIT
+    attempt.deadline = monotonic() + START_LIMIT
     began = threading.Event()
-    with _start(worker, claim) as child:
-        _stop_with(claim, lambda: _kill(child))
-        answer = _listen(child, claim, lambda: _begin(worker, claim, began))
-        _stop_with(claim, lambda: None)
+    with _start(worker, attempt) as child:
+        _stop_with(attempt, lambda: _kill(child))
+        answer = _listen(child, attempt, lambda: _begin(worker, attempt, began))
+        _stop_with(attempt, lambda: None)
     if answer is not None:
         return _read(answer)
-    if claim.reason == "time_limit" and not began.is_set():
+    if attempt.reason == "time_limit" and not began.is_set():
         raise Transient(f"the child process did not begin within {START_LIMIT:g} s and was killed")
-    if claim.reason == "time_limit":
-        raise Crashed(f"time limit of {claim.spec.time_limit:g} s exceeded; the child process was killed")
-    if claim.reason is not None:
+    if attempt.reason == "time_limit":
+        raise Crashed(f"time limit of {attempt.spec.time_limit:g} s exceeded; the child process was killed")
+    if attempt.reason is not None:
         raise Interrupted
     raise Crashed(_cause_of_death(child.returncode))
 
 
-def _stop_with(claim: Claim, stop: Callable[[], None]) -> None:
+def _stop_with(attempt: Attempt, stop: Callable[[], None]) -> None:
     """How an interrupt ends the child; one that came before is obeyed now."""
-    with claim._lock:
-        claim.stop = stop
-        if claim.reason is not None:
+    with attempt._lock:
+        attempt.stop = stop
+        if attempt.reason is not None:
             stop()
 
 
-def _begin(worker: WorkerProcess, claim: Claim, began: threading.Event) -> None:
+def _begin(worker: WorkerProcess, attempt: Attempt, began: threading.Event) -> None:
     """From now on the phase's own time limit counts."""
     began.set()
-    claim.deadline = monotonic() + claim.spec.time_limit
-    worker.watch.added(claim)
+    attempt.deadline = monotonic() + attempt.spec.time_limit
+    worker.watch.added(attempt)
 
 
-def _start(worker: WorkerProcess, claim: Claim) -> subprocess.Popen[bytes]:
+def _start(worker: WorkerProcess, attempt: Attempt) -> subprocess.Popen[bytes]:
     order = {
-        "queue": claim.spec.queue,
-        "job_id": str(claim.job_id),
-        "fence": claim.fence,
-        "attempts": claim.attempts,
-        "max_attempts": claim.max_attempts,
-        "crashes": claim.crashes,
-        "priority": claim.priority,
-        "body": claim.body,
-        "results": claim.results,
-        "trace_id": claim.trace_id,
-        "span_id": claim.span_id,
-        "span": claim.job.span if claim.job else None,
+        "queue": attempt.spec.queue,
+        "job_id": str(attempt.job_id),
+        "fence": attempt.fence,
+        "attempts": attempt.attempts,
+        "max_attempts": attempt.max_attempts,
+        "crashes": attempt.crashes,
+        "priority": attempt.priority,
+        "body": attempt.body,
+        "results": attempt.results,
+        "trace_id": attempt.trace_id,
+        "span_id": attempt.span_id,
+        "span": attempt.job.span if attempt.job else None,
         "temp_root": str(worker.temp_root),
         "worker_no": worker.no,
-        **_where(claim.spec.queue),
+        **_where(attempt.spec.queue),
     }
     child = subprocess.Popen(
         [sys.executable, "-m", "pipeline.worker.isolated_child"],
@@ -113,14 +113,14 @@ def _where(queue: str) -> dict[str, Any]:
     }
 
 
-def _listen(child: subprocess.Popen[bytes], claim: Claim, began: Callable[[], None]) -> dict[str, Any] | None:
+def _listen(child: subprocess.Popen[bytes], attempt: Attempt, began: Callable[[], None]) -> dict[str, Any] | None:
     """The child's answer, or None when it died without one."""
     assert child.stdout is not None
     for line in child.stdout:
         if line.startswith(BEGAN):
             began()
         elif line.startswith(WAITING):
-            claim.deadline = float("inf")
+            attempt.deadline = float("inf")
         elif line.startswith(ANSWER):
             answer: dict[str, Any] = orjson.loads(line)["answer"]
             return answer

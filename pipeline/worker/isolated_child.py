@@ -22,7 +22,7 @@ import orjson
 from pipeline.declare.errors import Cancelled, GiveUp, SnoozeFor, StaleClaim, classify
 from pipeline.declare.job import Job
 from pipeline.declare.outcome import as_done
-from pipeline.journey.attempt import Claim
+from pipeline.journey.attempt import Attempt
 
 if TYPE_CHECKING:
     from pipeline.declare.registry import DeclaredPhase
@@ -54,13 +54,13 @@ def _answer(order: dict[str, Any], tell: Callable[[bytes], object]) -> dict[str,
     limit = 0
     try:
         actor = _declared(order)
-        claim = _claim(order, actor.spec)
-        job = _job(order, claim)
+        attempt = _claim(order, actor.spec)
+        job = _job(order, attempt)
         limit = actor.spec.memory_limit or 0
         if limit:
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         tell(b'{"began":true}\n')
-        return _run(order, claim, actor.work, job, tell)
+        return _run(order, attempt, actor.work, job, tell)
     except MemoryError:
         return {"kind": "memory", "error": f"memory limit of {limit} bytes exceeded"}
     except (Cancelled, StaleClaim) as error:
@@ -70,17 +70,17 @@ def _answer(order: dict[str, Any], tell: Callable[[bytes], object]) -> dict[str,
 
 
 def _run(
-    order: dict[str, Any], claim: Claim, work: Callable[[Job], object], job: Job, tell: Callable[[bytes], object]
+    order: dict[str, Any], attempt: Attempt, work: Callable[[Job], object], job: Job, tell: Callable[[bytes], object]
 ) -> dict[str, Any]:
     from pipeline.journey.settle import TRIES, encode_result
     from pipeline.journey.write import Locked, complete_with_write
 
     done = as_done(work(job))
-    result = encode_result(claim, done)
+    result = encode_result(attempt, done)
     if done.write is None:
         # Encoded as a thread would: what JSON makes of it is what later phases get, and it cannot fail again.
         return {"kind": "done", "result": orjson.Fragment(result) if result else None}
-    complete = partial(complete_with_write, order["worker_no"], claim, done.write, result)
+    complete = partial(complete_with_write, order["worker_no"], attempt, done.write, result)
     try:
         row = complete(tries=TRIES)
     except Locked:
@@ -119,26 +119,26 @@ def _run_main(name: str | None, file: str | None) -> None:
         runpy.run_path(file, run_name="__mp_main__")
 
 
-def _job(order: dict[str, Any], claim: Claim) -> Job:
+def _job(order: dict[str, Any], attempt: Attempt) -> Job:
     from pipeline.journey.checkpoint import keep_rows, read_rows, report_progress
     from pipeline.journey.rate_limits import take_permit
 
     return Job(
-        id=claim.job_id,
-        workflow=claim.spec.workflow,
-        phase=claim.spec.name,
-        body=claim.body,
-        results=claim.results,
-        attempt=claim.attempts + 1,
-        fence=claim.fence,
-        trace_id=claim.trace_id,
-        span_id=claim.span_id,
+        id=attempt.job_id,
+        workflow=attempt.spec.workflow,
+        phase=attempt.spec.name,
+        body=attempt.body,
+        results=attempt.results,
+        attempt=attempt.attempts + 1,
+        fence=attempt.fence,
+        trace_id=attempt.trace_id,
+        span_id=attempt.span_id,
         span=order["span"],
         temp_root=Path(order["temp_root"]),
         read_rows=read_rows,
-        report=lambda done, total: report_progress(claim, done, total),
-        keep_rows=lambda statement, values: keep_rows(claim, statement, values),
-        take_permit=lambda rate_limit, calls: take_permit(claim.job_id, rate_limit, calls),
+        report=lambda done, total: report_progress(attempt, done, total),
+        keep_rows=lambda statement, values: keep_rows(attempt, statement, values),
+        take_permit=lambda rate_limit, calls: take_permit(attempt.job_id, rate_limit, calls),
     )
 
 
@@ -152,8 +152,8 @@ def _error(error: BaseException, said: str) -> dict[str, Any]:
             return {"kind": "retry", "error": said}
 
 
-def _claim(order: dict[str, Any], spec: Any) -> Claim:
-    return Claim(
+def _claim(order: dict[str, Any], spec: Any) -> Attempt:
+    return Attempt(
         spec=spec,
         job_id=UUID(order["job_id"]),
         fence=order["fence"],

@@ -15,7 +15,7 @@ from uuid import UUID
 import psycopg
 from psycopg.rows import TupleRow
 
-from pipeline.journey.attempt import Claim
+from pipeline.journey.attempt import Attempt
 from pipeline.observe import logs
 from pipeline.observe.counters import count
 from pipeline.store.engine import connect
@@ -65,7 +65,7 @@ class Liveness:
         self._queues = queues
         self._beat = beat
         self._report = report
-        self._claims: dict[UUID, Claim] = {}
+        self._claims: dict[UUID, Attempt] = {}
         self._refunds: dict[UUID, int] = {}
         self._lock = threading.Lock()
         self._waiter = Waiter()
@@ -95,23 +95,23 @@ class Liveness:
         self._waiter.wake()
         self._thread.join(5)
 
-    def hold(self, claim: Claim) -> None:
+    def hold(self, attempt: Attempt) -> None:
         """Beat for this claim from now on."""
         with self._lock:
-            self._claims[claim.job_id] = claim
+            self._claims[attempt.job_id] = attempt
 
-    def release(self, claim: Claim) -> None:
+    def release(self, attempt: Attempt) -> None:
         """Its settlement is committed, or nothing of it counts."""
         with self._lock:
-            if self._claims.get(claim.job_id) is claim:
-                del self._claims[claim.job_id]
+            if self._claims.get(attempt.job_id) is attempt:
+                del self._claims[attempt.job_id]
 
-    def lost(self, claim: Claim) -> None:
+    def lost(self, attempt: Attempt) -> None:
         """The attempt lost its job. If that was because this worker looked dead, the crash is refunded."""
-        if not claim.isolated:
-            self._refunds[claim.job_id] = claim.fence
+        if not attempt.isolated:
+            self._refunds[attempt.job_id] = attempt.fence
 
-    def held(self) -> list[Claim]:
+    def held(self) -> list[Attempt]:
         with self._lock:
             return list(self._claims.values())
 
@@ -165,10 +165,10 @@ class Liveness:
     def _heartbeat(self, connection: psycopg.Connection[TupleRow]) -> None:
         self._next_beat = monotonic() + self._beat
         claims = self.held()
-        ids, fences = [str(claim.job_id) for claim in claims], [claim.fence for claim in claims]
+        ids, fences = [str(attempt.job_id) for attempt in claims], [attempt.fence for attempt in claims]
         lost = connection.execute(BEAT, (self.worker_id, ids, fences, *self._report())).fetchall()
         self._failures = 0
-        self._tell({(claim.job_id, claim.fence): claim for claim in claims}, lost)
+        self._tell({(attempt.job_id, attempt.fence): attempt for attempt in claims}, lost)
         self._refund(connection)
 
     def _refund(self, connection: psycopg.Connection[TupleRow]) -> None:
@@ -180,15 +180,15 @@ class Liveness:
             if self._refunds.get(job_id) == asked[job_id]:
                 del self._refunds[job_id]
 
-    def _tell(self, held: dict[tuple[UUID, int], Claim], lost: Iterable[tuple[UUID, int, str]]) -> None:
+    def _tell(self, held: dict[tuple[UUID, int], Attempt], lost: Iterable[tuple[UUID, int, str]]) -> None:
         for job_id, fence, status in lost:
-            claim = held[(job_id, fence)]
-            if self._claims.get(job_id) is not claim or claim.finished or claim.reason is not None:
+            attempt = held[(job_id, fence)]
+            if self._claims.get(job_id) is not attempt or attempt.finished or attempt.reason is not None:
                 continue  # it ended while the statement was under way, or knows already
             log.warning("attempt told to stop", job=str(job_id), fence=fence, status=status)
-            claim.interrupt("cancelled" if status in ("cancelled", "deleted") else "lost")
-            if claim.reason == "lost":
-                self.lost(claim)
+            attempt.interrupt("cancelled" if status in ("cancelled", "deleted") else "lost")
+            if attempt.reason == "lost":
+                self.lost(attempt)
             self.told()
 
     def _say_goodbye(self) -> None:

@@ -15,7 +15,7 @@ from pipeline.settings import Settings
 from pipeline.store import database
 from pipeline.store.extended import migrate_all
 from pipeline.store.migrate import is_new, missing
-from pipeline.store.register import introduce
+from pipeline.store.register import introduce, register
 
 log = logs.get("pipeline.prepare")
 PATIENCE = 30.0
@@ -35,6 +35,16 @@ def prepare(config: Settings) -> None:
         differences = introduce(connection, workflows().values(), config.stale_seconds)
     for one in differences:
         log.warning("this code differs from the database, whose value is in force", **vars(one), next=NEXT)
+
+
+def upgrade(config: Settings) -> bool:
+    """What ``pipeline migrate`` does: migrate, and put this code's chains and options in force. True if it changed."""
+    engine = database.engine()
+    reach(engine, config, patience=10)
+    changed = migrate_all(engine)
+    with engine.begin() as connection:
+        register(connection, workflows().values(), config.stale_seconds)
+    return changed
 
 
 def reach(engine: Engine, config: Settings, patience: float = PATIENCE) -> None:

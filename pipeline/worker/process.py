@@ -15,10 +15,9 @@ from pipeline.declare.job import Job
 from pipeline.declare.outcome import Done
 from pipeline.declare.phase import PhaseSpec
 from pipeline.journey import rate_limits
-from pipeline.journey.advance import HandOver
-from pipeline.journey.attempt import Claim
+from pipeline.journey.advance import Continuing, HandOver
+from pipeline.journey.attempt import Attempt
 from pipeline.journey.checkpoint import keep_rows, read_rows, report_progress
-from pipeline.journey.continuing import Continuing
 from pipeline.journey.settle import settle_for_good
 from pipeline.maintenance.temp_folders import TempFolders, database_id
 from pipeline.observe import logs
@@ -93,44 +92,44 @@ class WorkerProcess:
     def take(self, delivery: Delivery) -> None:
         self._local.delivery = delivery
 
-    def hold(self, claim: Claim) -> None:
+    def hold(self, attempt: Attempt) -> None:
         """Beat for the claim and watch its time from now on, until its settlement is committed."""
-        self.liveness.hold(claim)
-        self.watch.added(claim)
+        self.liveness.hold(attempt)
+        self.watch.added(attempt)
 
     def release_all(self) -> None:
         """Shutdown: attempts that still run are told to stop; their jobs are released at no cost."""
-        for claim in self.liveness.held():
-            claim.interrupt("shutdown")
+        for attempt in self.liveness.held():
+            attempt.interrupt("shutdown")
         self.watch.wake()
 
     def runs(self, job_id: UUID) -> bool:
         """Whether a thread of this process works on the job."""
-        return any(claim.job_id == job_id for claim in self.liveness.held())
+        return any(attempt.job_id == job_id for attempt in self.liveness.held())
 
-    def job(self, claim: Claim) -> Job:
+    def job(self, attempt: Attempt) -> Job:
         """The job as the phase function sees it."""
         return Job(
-            id=claim.job_id,
-            workflow=claim.spec.workflow,
-            phase=claim.spec.name,
-            body=claim.body,
-            results=claim.results,
-            attempt=claim.attempts + 1,
-            fence=claim.fence,
-            trace_id=claim.trace_id,
-            span_id=claim.span_id,
+            id=attempt.job_id,
+            workflow=attempt.spec.workflow,
+            phase=attempt.spec.name,
+            body=attempt.body,
+            results=attempt.results,
+            attempt=attempt.attempts + 1,
+            fence=attempt.fence,
+            trace_id=attempt.trace_id,
+            span_id=attempt.span_id,
             temp_root=self.temp_root,
             read_rows=read_rows,
-            report=lambda done, total: report_progress(claim, done, total),
-            keep_rows=lambda statement, values: keep_rows(claim, statement, values),
-            take_permit=lambda rate_limit, calls: rate_limits.take_permit(claim.job_id, rate_limit, calls),
-            has_folder=claim.isolated,
+            report=lambda done, total: report_progress(attempt, done, total),
+            keep_rows=lambda statement, values: keep_rows(attempt, statement, values),
+            take_permit=lambda rate_limit, calls: rate_limits.take_permit(attempt.job_id, rate_limit, calls),
+            has_folder=attempt.isolated,
         )
 
-    def run_isolated(self, claim: Claim) -> Done | Completed:
+    def run_isolated(self, attempt: Attempt) -> Done | Completed:
         """Run the claim's phase in a child process."""
-        return isolate.run_isolated(self, claim)
+        return isolate.run_isolated(self, attempt)
 
     def stop(self) -> None:
         """Commit what is left, then sign off."""
@@ -152,16 +151,16 @@ class WorkerProcess:
             self.stuck.now if self.stuck else 0,
         )
 
-    def _abandon(self, claim: Claim) -> None:
+    def _abandon(self, attempt: Attempt) -> None:
         if self.stuck is not None:
-            self.stuck.abandon(claim)
+            self.stuck.abandon(attempt)
 
     def _completed(self, batch: list[tuple[Completion, Completed]]) -> None:
-        self.hand_over.committed([(completion.claim, completed) for completion, completed in batch])
+        self.hand_over.committed([(completion.attempt, completed) for completion, completed in batch])
 
     def _refused(self, completion: Completion, error: Exception) -> None:
         """PostgreSQL refused this completion by itself: the attempt failed, its neighbours did not."""
-        threading.Thread(target=settle_for_good, args=(self, completion.claim, error), daemon=True).start()
+        threading.Thread(target=settle_for_good, args=(self, completion.attempt, error), daemon=True).start()
 
 
 _current: WorkerProcess | None = None

@@ -29,23 +29,23 @@ class PhaseRetries(Retries):
         if exception is None or not isinstance(message, Delivery) or not message.deferred or message.abandoned:
             return
         worker = process.current()
-        if message.claim is None:
+        if message.attempt is None:
             worker.log.error("no answer to a claim; asking again", error=str(exception).strip())
             worker.inbound.set_aside(message, ASK_AGAIN)
             return
-        if not message.claim.finish():
+        if not message.attempt.finish():
             return
         # Still deferred: Dramatiq would swallow an exception raised here and acknowledge all the same.
         try:
-            verdict = settle_error(worker, message.claim, exception)
+            verdict = settle_error(worker, message.attempt, exception)
         except Exception:
-            worker.log.exception("an attempt could not be settled; trying again", job=str(message.claim.job_id))
+            worker.log.exception("an attempt could not be settled; trying again", job=str(message.attempt.job_id))
             verdict = "locked"
         if verdict == "locked":
-            later = (worker, message.claim, exception)
+            later = (worker, message.attempt, exception)
             threading.Thread(target=settle_for_good, args=later, daemon=True).start()
             return
         if verdict in DEAD_LETTERED:
             message.fail()
-        worker.liveness.release(message.claim)
+        worker.liveness.release(message.attempt)
         message.deferred = False

@@ -16,7 +16,7 @@ from dramatiq.worker import WorkerThread
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from pipeline.journey.attempt import Claim, Interrupted
+from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.journey.settle import settle_for_good
 from pipeline.observe.counters import count
 from pipeline.store import database
@@ -42,32 +42,32 @@ class StuckThreads:
         self.now = 0
         self.draining = False
 
-    def abandon(self, claim: Claim) -> None:
+    def abandon(self, attempt: Attempt) -> None:
         """Settle the claim without its thread, unless that came back in the meantime."""
-        if claim.give_up():
-            threading.Thread(target=self._settle, args=(claim,), daemon=True).start()
+        if attempt.give_up():
+            threading.Thread(target=self._settle, args=(attempt,), daemon=True).start()
 
     def came_back(self) -> None:
         """A thread that was given up returned. Its place is taken, so it ends."""
         with self._lock:
             self.now -= 1
 
-    def _settle(self, claim: Claim) -> None:
+    def _settle(self, attempt: Attempt) -> None:
         log = self._worker.log
         log.error(
             "a thread is stuck in a call that cannot be interrupted; its job is settled without it",
-            job=str(claim.job_id),
-            phase=claim.spec.queue,
-            fence=claim.fence,
-            reason=claim.reason,
+            job=str(attempt.job_id),
+            phase=attempt.spec.queue,
+            fence=attempt.fence,
+            reason=attempt.reason,
         )
         count("stuck")
-        self._replace(claim.thread)
+        self._replace(attempt.thread)
         try:
-            claim.end_session(_terminate)
+            attempt.end_session(_terminate)
         except SQLAlchemyError as error:
             log.warning("the session of a stuck thread could not be ended", error=str(error))
-        settle_for_good(self._worker, claim, Interrupted())
+        settle_for_good(self._worker, attempt, Interrupted())
 
     def _replace(self, thread: threading.Thread | None) -> None:
         if not isinstance(thread, WorkerThread):

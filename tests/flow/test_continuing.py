@@ -15,8 +15,8 @@ from pipeline import submit, submit_many
 from pipeline.broker.inbound import Inbound
 from pipeline.broker.link import Link
 from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.attempt import Claim
-from pipeline.journey.continuing import Continuing
+from pipeline.journey.advance import Continuing
+from pipeline.journey.attempt import Attempt
 from pipeline.worker.liveness import Liveness
 from tests.db import steps
 from tests.place import Place
@@ -141,8 +141,8 @@ def test_a_job_that_went_on_and_that_no_thread_took_up_is_handed_back_at_the_end
     assert liveness.held() == []
 
 
-def _claim(job: UUID, fence: int) -> Claim:
-    return Claim(
+def _claim(job: UUID, fence: int) -> Attempt:
+    return Attempt(
         spec=PhaseSpec("triple", "second"),
         job_id=job,
         fence=fence,

@@ -15,12 +15,12 @@ from pipeline.broker.inbound import Inbound
 from pipeline.broker.link import Link
 from pipeline.declare.phase import PhaseSpec
 from pipeline.journey import claim as claiming
-from pipeline.journey.attempt import Claim, Interrupted
+from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.worker.saturation import Saturation
 
 
-def claim() -> Claim:
-    return Claim(
+def claim() -> Attempt:
+    return Attempt(
         spec=PhaseSpec("triple", "second"),
         job_id=uuid4(),
         fence=1,

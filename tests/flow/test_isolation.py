@@ -13,7 +13,7 @@ import pytest
 
 from pipeline import submit
 from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.attempt import Claim, Interrupted
+from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.worker import isolate
 from pipeline.worker.process import WorkerProcess
 from tests.place import Place
@@ -102,7 +102,7 @@ def test_the_start_of_a_child_is_no_part_of_the_phases_time(place: Place) -> Non
 
 def test_an_interrupt_that_comes_while_the_child_starts_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """F15: before there is anything to stop, the claim only has a reason."""
-    claim = Claim(
+    attempt = Attempt(
         spec=PhaseSpec("own", "act", isolated=True),
         job_id=uuid4(),
         fence=1,
@@ -119,14 +119,14 @@ def test_an_interrupt_that_comes_while_the_child_starts_ends_it(monkeypatch: pyt
     )
     children: list[subprocess.Popen[bytes]] = []
 
-    def start_slowly(worker: WorkerProcess, claim: Claim) -> subprocess.Popen[bytes]:
+    def start_slowly(worker: WorkerProcess, attempt: Attempt) -> subprocess.Popen[bytes]:
         children.append(subprocess.Popen(["sleep", "60"], stdout=subprocess.PIPE, start_new_session=True))
-        claim.interrupt("cancelled")
+        attempt.interrupt("cancelled")
         return children[0]
 
     monkeypatch.setattr(isolate, "_start", start_slowly)
     began = time.monotonic()
     with pytest.raises(Interrupted):
-        isolate.run_isolated(cast("WorkerProcess", None), claim)
+        isolate.run_isolated(cast("WorkerProcess", None), attempt)
     assert time.monotonic() - began < 30
     assert children[0].returncode == -9

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, text
 
 from pipeline import submit
 from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.attempt import Claim
+from pipeline.journey.attempt import Attempt
 from pipeline.journey.write import complete_with_write
 from pipeline.store import database
 from tests.db import steps
@@ -40,8 +40,8 @@ FAILS_ONCE = """
     END $$"""
 
 
-def claim_of(job: UUID, fence: int) -> Claim:
-    return Claim(
+def claim_of(job: UUID, fence: int) -> Attempt:
+    return Attempt(
         spec=PhaseSpec("single", "act"),
         job_id=job,
         fence=fence,

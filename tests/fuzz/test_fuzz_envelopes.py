@@ -21,8 +21,7 @@ from pipeline.broker.inbound import Inbound
 from pipeline.broker.link import Link
 from pipeline.broker.topology import SWEEPS, dead_letter_queue, declare
 from pipeline.declare.registry import find_phase
-from pipeline.journey.envelope import InvalidEnvelope
-from pipeline.journey.token import read_token
+from pipeline.journey.message import InvalidEnvelope, read_ref
 from pipeline.worker.install import broker
 from tests.fuzz.letters import QUEUE, bad, good
 from tests.fuzz.scale import dice, tell, times
@@ -71,7 +70,7 @@ class Door:
             assert self.answers, f"held by the worker without an answer: {body[:300]!r}"
             return self.answers[0]
         try:
-            token = read_token(self.spec, message.args)
+            token = read_ref(self.spec, message.args)
         except InvalidEnvelope:
             return "refused"
         if token.sent_at is not None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.journey.envelope import InvalidEnvelope, build, parse
+from pipeline.journey.message import InvalidEnvelope, build, parse
 
 words = st.from_regex(r"\A[a-z0-9-]{1,60}\Z")
 counts = st.integers(min_value=1, max_value=2**31 - 1)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.declare.phase import PhaseSpec, Throttle, idempotency_key
-from pipeline.journey.envelope import build, parse
+from pipeline.journey.message import build, parse
 
 names = st.from_regex(r"\A[a-z][a-z0-9]*(-[a-z0-9]+){0,3}\Z").filter(lambda name: len(name) <= 60)
 

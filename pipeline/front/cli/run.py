@@ -67,15 +67,9 @@ def migrate(
     from pipeline.declare.registry import workflows
     from pipeline.maintenance.move import undeclared
     from pipeline.store import database
-    from pipeline.store.extended import migrate_all
-    from pipeline.store.register import register
-    from pipeline.worker.prepare import reach
+    from pipeline.worker.prepare import upgrade
 
-    config = settings.get()
-    reach(database.engine(), config, patience=10)
-    changed = migrate_all(database.engine())
-    with database.engine().begin() as connection:
-        register(connection, workflows().values(), config.stale_seconds)
+    changed = upgrade(settings.get())
     out.print("the database was upgraded" if changed else "the database is up to date", highlight=False)
     for workflow in workflows().values():
         out.print(f"  {workflow.name}: {' → '.join(phase.spec.name for phase in workflow.phases)}", highlight=False)
@@ -108,7 +102,7 @@ def up(
 
 def relay() -> None:
     """Run a relay alone: sends what waits, heals what broke. Workers carry one too; two do no harm."""
-    from pipeline.worker.relay_alone import run
+    from pipeline.front.cli.relay import run
 
     run(say=_say)
 
