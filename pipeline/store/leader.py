@@ -46,11 +46,11 @@ class LeaderLock:
 
         The first look makes the session know the view: finding it in the catalogue takes a snapshot, too.
         """
-        lock = LOCK.format(Identifier(self._view))
+        lock = LOCK.format(Identifier("pipeline", self._view))
         if self._try(lock + SQL(" NOWAIT")) or (not self._stopping and self._try(lock)):
             return True
         if not self._stopping:
-            self._connection.execute(DEPOSE, (f"pipeline {self._name} ", self._view))
+            self._connection.execute(DEPOSE, (f"pipeline {self._name} ", f"pipeline.{self._view}"))
         return False
 
     def stop(self) -> None:

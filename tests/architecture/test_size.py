@@ -1,10 +1,10 @@
-"""Files stay short: one that grows past 250 lines is usually two."""
+"""Files stay short: one that grows past 300 lines is usually two."""
 
 from __future__ import annotations
 
 from tests.architecture.house import files, text
 
-LIMIT = 250
+LIMIT = 300
 
 LONGER = {
     "tests/flow/test_the_fourteen_rules.py": "one test for each rule of the protocol, in their order",
