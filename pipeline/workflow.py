@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, get_origin, get_type_hints, overload
 from uuid import UUID
 
 from pipeline.declare.backoff import Backoff
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pipeline.journey.submit import Caller
 
 DEFAULT_BACKOFF = Backoff()
+# Results are objects, so that a later phase can be given more without breaking the earlier ones.
+UNSUPPORTED = (list, tuple, set, frozenset, str, bytes, int, float, bool)
 
 
 class Phase:
@@ -197,11 +199,26 @@ class Workflow:
                 f"phase {spec.queue} is an async function, which is not supported yet: declare it with def, "
                 "and call asyncio.run(...) inside"
             )
+        returned = _annotated_return(work)
+        if returned in UNSUPPORTED:
+            raise TypeError(
+                f"phase {spec.queue} is annotated to return {returned.__name__}: a phase returns None, a dict, a "
+                "function that writes, or Done(...)"
+            )
         if any(phase.spec.name == spec.name for phase in self._declared.phases):
             raise ValueError(f"workflow {self.name} already has a phase named {spec.name!r}")
         declared = DeclaredPhase(spec, work)
         self._declared.phases.append(declared)
         return Phase(declared)
+
+
+def _annotated_return(work: Work) -> Any:
+    """The class of what the function says it returns; None if it says nothing, or nothing that can be read now."""
+    try:
+        hint = get_type_hints(work).get("return")
+    except (NameError, TypeError, AttributeError):
+        return None
+    return get_origin(hint) or hint
 
 
 def _dashed(work: Work) -> str:

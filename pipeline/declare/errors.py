@@ -25,6 +25,10 @@ class Permanent(PipelineError):
     """Raise it when no retry can help (bad input, not found). The job fails at once."""
 
 
+class Misuse(Permanent, TypeError):
+    """The phase's code uses the pipeline wrongly and would do so again: the job fails at once."""
+
+
 class Snooze(PipelineError):
     """Raise it when the job must wait for something outside. Costs no budget.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import gettempdir
@@ -14,39 +14,70 @@ from pipeline.declare.errors import Cancelled, StaleClaim
 from pipeline.declare.phase import idempotency_key
 
 NOBODY = UUID(int=0)
-Read = Callable[[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]
-Keep = Callable[[str, Mapping[str, Any]], bool]
 
 
-def _no_database(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:  # noqa: ARG001
-    raise RuntimeError("this job has no database: pass read=… when you build a Job in a test")
+class Results(dict[str, Any]):
+    """What earlier phases returned, by the phase's name or by its function's: ``check-stock`` or ``check_stock``."""
+
+    def __missing__(self, name: str) -> Any:
+        dashed = name.replace("_", "-")
+        if dashed == name or dashed not in self:
+            raise KeyError(f"no earlier phase {name!r} has returned a result; there are: {', '.join(self) or 'none'}")
+        return self[dashed]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The result, or ``default`` if there is none."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
 
 
-def _no_checkpoints(statement: str, parameters: Mapping[str, Any]) -> bool:  # noqa: ARG001
-    raise RuntimeError("this job has no database: pass keep_rows=… when you build a Job in a test")
+class Services:
+    """What a job reaches outside of its function. A test brings its own, see ``pipeline.testing.FakeServices``."""
+
+    temp_root: Path = Path(gettempdir()) / "pipeline-jobs" / "test"
+
+    def read(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        """Rows of a short query."""
+        raise RuntimeError(
+            "this job has no database: pass services=FakeServices(read=…) when you build a Job in a test"
+        )
+
+    def keep(self, statement: str, parameters: Mapping[str, Any]) -> bool:
+        """Write a checkpoint; False when the attempt no longer holds its job."""
+        raise RuntimeError(
+            "this job has no database: pass services=FakeServices(keep=…) when you build a Job in a test"
+        )
+
+    def report(self, done: int, total: int) -> bool:
+        """Show progress; False when the attempt no longer holds its job."""
+        return True
+
+    def take_permit(self, rate_limit: str, calls: int) -> None:
+        """Wait for the rate limit, or raise Snooze."""
 
 
 @dataclass
 class Job:
-    """One attempt at one phase. Build it yourself to test a handler without broker or database."""
+    """One attempt at one phase. Build it yourself to test a phase without broker or database: ``Job({"url": …})``."""
 
     body: dict[str, Any]
     id: UUID = NOBODY
     workflow: str = "test"
     phase: str = "test"
-    results: dict[str, Any] = field(default_factory=dict)
+    results: dict[str, Any] = field(default_factory=Results)
     attempt: int = 1
     fence: int = 1
     trace_id: str = "0" * 31 + "1"
     span_id: str = "0" * 15 + "1"
-    temp_root: Path = Path(gettempdir()) / "pipeline-jobs" / "test"
-    read_rows: Read = _no_database
-    keep_rows: Keep = _no_checkpoints
-    take_permit: Callable[[str, int], None] = lambda rate_limit, calls: None
-    report: Callable[[int, int], bool] = lambda done, total: True
-    lost: str | None = None
-    span: str | None = None
-    has_folder: bool = False
+    services: Services = field(default_factory=Services, repr=False)
+    lost: str | None = field(default=None, init=False, repr=False)
+    span: str | None = field(default=None, init=False, repr=False)
+    has_folder: bool = field(default=False, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.results = Results(self.results)
 
     @property
     def idempotency_key(self) -> str:
@@ -61,25 +92,25 @@ class Job:
     @property
     def tmp(self) -> Path:
         """A folder of this attempt's own, removed when it ends, also after a kill."""
-        folder = self.temp_root / f"{self.id}-{self.fence}"
+        folder = self.services.temp_root / f"{self.id}-{self.fence}"
         folder.mkdir(parents=True, exist_ok=True)
         self.has_folder = True
         return folder
 
     def read(self, statement: str, **parameters: Any) -> Sequence[Mapping[str, Any]]:
         """Rows of a short query, in a transaction of its own."""
-        return self.read_rows(statement, parameters)
+        return self.services.read(statement, parameters)
 
     def progress(self, done: int, total: int) -> None:
         """Show how far the phase is. Raises when the attempt has lost its job, so that long work stops early."""
         self.check()
-        if not self.report(done, total):
+        if not self.services.report(done, total):
             raise StaleClaim(f"job {self.id}: fence {self.fence} is no longer held; the attempt stops here")
 
     def keep(self, statement: str, **parameters: Any) -> None:
         """Write a checkpoint now, in a transaction of its own. Raises, and writes nothing, when the job is lost."""
         self.check()
-        if not self.keep_rows(statement, parameters):
+        if not self.services.keep(statement, parameters):
             raise StaleClaim(f"job {self.id}: fence {self.fence} is no longer held; nothing was kept")
 
     def limit(self, rate_limit: str, calls: int = 1) -> None:
@@ -87,7 +118,7 @@ class Job:
 
         Raises Snooze if that is further away: the job then comes back at the moment kept for it.
         """
-        self.take_permit(rate_limit, calls)
+        self.services.take_permit(rate_limit, calls)
 
     def check(self) -> None:
         """Raise if the job was cancelled or taken over. Call it in long loops that cannot be interrupted."""
@@ -99,4 +130,4 @@ class Job:
     def clean_up(self) -> None:
         """Remove the attempt's folder, if it made one."""
         if self.has_folder:
-            shutil.rmtree(self.temp_root / f"{self.id}-{self.fence}", ignore_errors=True)
+            shutil.rmtree(self.services.temp_root / f"{self.id}-{self.fence}", ignore_errors=True)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pipeline.declare.errors import Misuse
+
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
@@ -34,6 +36,6 @@ def as_done(value: object) -> Done:
         return Done(result=value)
     if callable(value):
         return Done(write=value)
-    raise TypeError(
+    raise Misuse(
         f"a phase returns None, a dict, a function that writes, or Done(...); this one returned {type(value).__name__}"
     )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import database_is_unable
+from pipeline.declare.job import Job, Services
 from pipeline.journey.attempt import Attempt, Interrupted
+from pipeline.journey.rate_limits import take_permit
 from pipeline.store import database
 
 Answer = TypeVar("Answer")
@@ -17,6 +20,42 @@ Answer = TypeVar("Answer")
 HOLD = text("SELECT pipeline.hold(:id, :fence)")
 PROGRESS = text("SELECT pipeline.progress(:id, :fence, :done, :total)")
 FIRST, LONGEST = 0.05, 2.0
+
+
+class AttemptServices(Services):
+    """What a job reaches while this attempt holds it."""
+
+    def __init__(self, attempt: Attempt, temp_root: Path) -> None:
+        self._attempt = attempt
+        self.temp_root = temp_root
+
+    def read(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        return read_rows(statement, parameters)
+
+    def keep(self, statement: str, parameters: Mapping[str, Any]) -> bool:
+        return keep_rows(self._attempt, statement, parameters)
+
+    def report(self, done: int, total: int) -> bool:
+        return report_progress(self._attempt, done, total)
+
+    def take_permit(self, rate_limit: str, calls: int) -> None:
+        take_permit(self._attempt.job_id, rate_limit, calls)
+
+
+def job_of(attempt: Attempt, temp_root: Path) -> Job:
+    """The job as the phase function sees it."""
+    return Job(
+        id=attempt.job_id,
+        workflow=attempt.spec.workflow,
+        phase=attempt.spec.name,
+        body=attempt.body,
+        results=attempt.results,
+        attempt=attempt.attempts + 1,
+        fence=attempt.fence,
+        trace_id=attempt.trace_id,
+        span_id=attempt.span_id,
+        services=AttemptServices(attempt, temp_root),
+    )
 
 
 def read_rows(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -10,14 +10,15 @@ from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-import orjson
 from sqlalchemy import TextClause, text
 
 from pipeline import settings
+from pipeline.declare import json
 from pipeline.declare.errors import (
     Cancelled,
     Crashed,
     GiveUp,
+    Misuse,
     Permanent,
     SnoozeFor,
     StaleClaim,
@@ -82,7 +83,10 @@ def encode_result(attempt: Attempt, done: Done) -> str | None:
     """The phase's result as JSON, refused when it is too big to travel with the job."""
     if done.result is None:
         return None
-    encoded = orjson.dumps(dict(done.result), option=orjson.OPT_NON_STR_KEYS)
+    try:
+        encoded = json.encode(done.result)
+    except ValueError as error:
+        raise Misuse(f"phase {attempt.spec.name} returned a result that is not valid JSON: {error}") from None
     if len(encoded) > BODY_LIMIT:
         raise Permanent(
             f"phase {attempt.spec.name} returned {len(encoded)} bytes, the limit is {BODY_LIMIT}: "

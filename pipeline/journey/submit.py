@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import orjson
 import psycopg
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
+from pipeline.declare import json
 from pipeline.declare.errors import BadInput
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.observe.counters import count
@@ -121,8 +121,8 @@ def _call(caller: Caller, function: str, **values: Any) -> Any:
 
 def _encode(body: Mapping[str, Any], place: int) -> str:
     try:
-        encoded = orjson.dumps(dict(body), option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_UUID)
-    except TypeError as error:
+        encoded = json.encode(body)
+    except ValueError as error:
         raise BadInput(
             f"body {place} is not valid JSON: {error}; send references (strings, numbers, lists, objects)"
         ) from None

@@ -49,13 +49,15 @@ def _encode(answer: dict[str, Any]) -> bytes:
 
 
 def _answer(order: dict[str, Any], tell: Callable[[bytes], object]) -> dict[str, Any]:
+    from pipeline.journey.checkpoint import job_of
     from pipeline.journey.settle import describe
 
     limit = 0
     try:
         actor = _declared(order)
         attempt = _claim(order, actor.spec)
-        job = _job(order, attempt)
+        job = job_of(attempt, Path(order["temp_root"]))
+        job.span = order["span"]
         limit = actor.spec.memory_limit or 0
         if limit:
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -117,29 +119,6 @@ def _run_main(name: str | None, file: str | None) -> None:
         runpy.run_module(name, run_name="__mp_main__", alter_sys=True)
     elif file is not None:
         runpy.run_path(file, run_name="__mp_main__")
-
-
-def _job(order: dict[str, Any], attempt: Attempt) -> Job:
-    from pipeline.journey.checkpoint import keep_rows, read_rows, report_progress
-    from pipeline.journey.rate_limits import take_permit
-
-    return Job(
-        id=attempt.job_id,
-        workflow=attempt.spec.workflow,
-        phase=attempt.spec.name,
-        body=attempt.body,
-        results=attempt.results,
-        attempt=attempt.attempts + 1,
-        fence=attempt.fence,
-        trace_id=attempt.trace_id,
-        span_id=attempt.span_id,
-        span=order["span"],
-        temp_root=Path(order["temp_root"]),
-        read_rows=read_rows,
-        report=lambda done, total: report_progress(attempt, done, total),
-        keep_rows=lambda statement, values: keep_rows(attempt, statement, values),
-        take_permit=lambda rate_limit, calls: take_permit(attempt.job_id, rate_limit, calls),
-    )
 
 
 def _error(error: BaseException, said: str) -> dict[str, Any]:

@@ -14,10 +14,9 @@ from pipeline.broker.outbound import Outbound
 from pipeline.declare.job import Job
 from pipeline.declare.outcome import Done
 from pipeline.declare.phase import PhaseSpec
-from pipeline.journey import rate_limits
 from pipeline.journey.advance import Continuing, HandOver
 from pipeline.journey.attempt import Attempt
-from pipeline.journey.checkpoint import keep_rows, read_rows, report_progress
+from pipeline.journey.checkpoint import job_of
 from pipeline.journey.settle import settle_for_good
 from pipeline.maintenance.temp_folders import TempFolders, database_id
 from pipeline.observe import logs
@@ -109,23 +108,10 @@ class WorkerProcess:
 
     def job(self, attempt: Attempt) -> Job:
         """The job as the phase function sees it."""
-        return Job(
-            id=attempt.job_id,
-            workflow=attempt.spec.workflow,
-            phase=attempt.spec.name,
-            body=attempt.body,
-            results=attempt.results,
-            attempt=attempt.attempts + 1,
-            fence=attempt.fence,
-            trace_id=attempt.trace_id,
-            span_id=attempt.span_id,
-            temp_root=self.temp_root,
-            read_rows=read_rows,
-            report=lambda done, total: report_progress(attempt, done, total),
-            keep_rows=lambda statement, values: keep_rows(attempt, statement, values),
-            take_permit=lambda rate_limit, calls: rate_limits.take_permit(attempt.job_id, rate_limit, calls),
-            has_folder=attempt.isolated,
-        )
+        job = job_of(attempt, self.temp_root)
+        # A child process makes the folder, and this process removes it.
+        job.has_folder = attempt.isolated
+        return job
 
     def run_isolated(self, attempt: Attempt) -> Done | Completed:
         """Run the claim's phase in a child process."""

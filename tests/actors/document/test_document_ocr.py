@@ -14,6 +14,7 @@ from actors.document.engines import Recognised
 from actors.document.storage import FolderStore
 from pipeline.declare.errors import Permanent, StaleClaim
 from pipeline.declare.job import Job
+from pipeline.testing import FakeServices
 from sandbox.raw_pdf import printed
 
 
@@ -40,7 +41,11 @@ class Desk:
         self.refuse_after = 100
 
     def job(self, folder: Path) -> Job:
-        return Job(body={}, phase="ocr", temp_root=folder, read_rows=self._read, keep_rows=self._keep)
+        return Job(
+            body={},
+            phase="ocr",
+            services=FakeServices(temp_root=folder, read=self._read, keep=self._keep),
+        )
 
     def _read(self, statement: str, _: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         if "document_pages" not in statement:
@@ -81,7 +86,7 @@ def test_an_attempt_that_loses_its_job_stops_and_the_next_reads_the_rest(
 def test_progress_is_shown_page_by_page(settings: DocumentSettings, engine: CountingEngine, tmp_path: Path) -> None:
     """From the first look at the file to its last page."""
     job, shown = Desk(settings.folder, 2).job(tmp_path), []
-    job.report = lambda done, total: shown.append((done, total)) is None
+    job.services.report = lambda done, total: shown.append((done, total)) is None  # type: ignore[method-assign]
     phase.ocr(job)
     assert shown == [(0, 2), (1, 2), (2, 2)]
 

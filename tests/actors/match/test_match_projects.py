@@ -25,6 +25,7 @@ from actors.match.projects import (
 from actors.match.store import keep_decision, stored_match
 from pipeline.declare.errors import BadInput, StaleClaim
 from pipeline.declare.job import Job
+from pipeline.testing import FakeServices
 
 
 def project_with(connection: Connection, entries: int) -> int:
@@ -107,7 +108,7 @@ def test_a_fan_out_that_dies_and_starts_again_doubles_nothing(
     def read(statement: str, values: Mapping[str, Any]) -> Any:
         return connection.execute(text(statement), dict(values)).mappings().all()
 
-    job = Job(body=body, read_rows=read, keep_rows=keep)
+    job = Job(body=body, services=FakeServices(read=read, keep=keep))
     with pytest.raises(StaleClaim):
         fan_out(job)
     assert count(connection, "select count(*) from pipeline.jobs where workflow = 'match'") == 4

@@ -20,6 +20,7 @@ from actors.match.store import Task
 from actors.match.wikidata import SlowDown, Wikidata
 from pipeline.declare.errors import GiveUp, Permanent, Retry, Snooze, classify
 from pipeline.declare.job import Job
+from pipeline.testing import FakeServices
 from sandbox import Sandbox
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,9 +34,11 @@ def job(kept: list[Mapping[str, Any]] | None = None, turns: list[tuple[str, int]
 
     return Job(
         body={"project_id": 1, "task_id": 7, "dataset_entry_id": 7},
-        keep_rows=keep,
-        read_rows=lambda statement, values: [row] if row else [],
-        take_permit=lambda rate_limit, calls: turns.append((rate_limit, calls)) if turns is not None else None,
+        services=FakeServices(
+            keep=keep,
+            read=lambda statement, values: [row] if row else [],
+            take_permit=lambda rate_limit, calls: turns.append((rate_limit, calls)) if turns is not None else None,
+        ),
     )
 
 
@@ -142,7 +145,7 @@ def test_a_call_that_is_late_asks_for_another_turn_and_nothing_is_asked_twice(
     kept: list[Mapping[str, Any]] = []
     task = Task(7, Record("Takeda Haruki"), ProjectSettings())
     first = job(kept)
-    first.take_permit = _far_away_the_second_time()
+    first.services.take_permit = _far_away_the_second_time()
     with pytest.raises(Snooze):
         candidates(first, task)
     [values] = kept

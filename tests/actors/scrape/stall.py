@@ -13,6 +13,7 @@ from actors.scrape.price_collection import price_collection
 from pipeline.declare.errors import Permanent, Snooze, Transient
 from pipeline.declare.job import Job
 from pipeline.store import database
+from pipeline.testing import FakeServices
 from sandbox import Sandbox
 from tests.place import Place
 
@@ -51,7 +52,7 @@ class Stall:
     def job(self, job_id: UUID, intake: str, source: str, **params: Any) -> Job:
         """The job as its phase sees it, on the test's database."""
         body = {"intake_id": intake, "source_id": source, "query_params": params}
-        return Job(body=body, id=job_id, workflow="scrape", phase="price-collection", read_rows=_read)
+        return Job(body=body, id=job_id, workflow="scrape", phase="price-collection", services=FakeServices(read=_read))
 
     def breaker(self, source: str) -> dict[str, Any]:
         row = self.place.row("SELECT *, paused_until > now() AS open FROM sources WHERE id = %s", source)

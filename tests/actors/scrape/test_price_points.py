@@ -190,7 +190,7 @@ def test_a_job_about_nothing_fails_at_once(quiet: Stall, body: dict[str, str], s
     quiet.source("coins")
     job = quiet.job(NOBODY, quiet.intake(), "coins")
     with pytest.raises(Permanent, match=says):
-        price_collection(Job(body=body and {**job.body, **body}, read_rows=job.read_rows))
+        price_collection(Job(body=body and {**job.body, **body}, services=job.services))
 
 
 def test_a_disabled_source_is_not_asked(quiet: Stall) -> None:

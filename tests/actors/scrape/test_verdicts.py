@@ -10,6 +10,7 @@ import pytest
 
 from actors.scrape.price_collection import price_collection
 from pipeline.declare.errors import Snooze
+from pipeline.testing import FakeServices
 from tests.actors.scrape.stall import Bench
 
 
@@ -56,7 +57,8 @@ def test_the_source_is_not_asked_before_its_turn(bench: Bench) -> None:
         rate_limits.append(f"{rate_limit} {calls}")
         raise Snooze(7.0, "rate_limit")
 
-    job = replace(bench.stall.job(bench.jobs[0], bench.intake, "coins"), take_permit=later)
+    job = bench.stall.job(bench.jobs[0], bench.intake, "coins")
+    job = replace(job, services=FakeServices(take_permit=later, read=job.services.read))
     with pytest.raises(Snooze) as wait:
         price_collection(job)
     assert (wait.value.seconds, rate_limits, bench.stall.calls("coins")) == (7.0, ["source:coins 1"], 0)

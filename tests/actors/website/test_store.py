@@ -21,6 +21,7 @@ from pipeline.declare.job import Job
 from pipeline.declare.outcome import Done
 from pipeline.dev.services import Servers
 from pipeline.store.engine import engine as open_engine
+from pipeline.testing import FakeServices
 from tests.databases import Databases
 
 PHASES = {"website-analysis": website_analysis, "prompt-forming": prompt_forming, "model-analysis": model_analysis}
@@ -52,7 +53,7 @@ def new_job(connection: Connection, url: str) -> Job:
     def read(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         return connection.execute(text(statement), dict(parameters)).mappings().all()  # type: ignore[return-value]  # rows are mappings
 
-    return Job(body={"url": url}, id=UUID(str(row.scalar_one())), read_rows=read)
+    return Job(body={"url": url}, id=UUID(str(row.scalar_one())), services=FakeServices(read=read))
 
 
 def run(connection: Connection, job: Job, phase: str) -> Done:
