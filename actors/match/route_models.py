@@ -127,7 +127,7 @@ def read_entries(body: bytes) -> list[dict[str, Any]]:
     try:
         read = _ENTRIES.validate_python(orjson.loads(body))
     except orjson.JSONDecodeError:
-        raise Problem(400, "Not JSON", "the body is no JSON; send a list of objects, each with a name") from None
+        raise Problem(400, "Not JSON", "the body is not valid JSON; send a list of objects, each with a name") from None
     except ValidationError as error:
         raise invalid(error.errors(include_url=False, include_input=False)) from None
     return [entry.model_dump(exclude_none=True) for entry in read]

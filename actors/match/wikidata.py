@@ -94,7 +94,7 @@ def _read(answer: Fetched) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict):
-        raise Transient("Wikidata's answer is no JSON object")
+        raise Transient("Wikidata's answer is not a JSON object")
     return said
 
 

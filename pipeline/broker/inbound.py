@@ -8,14 +8,12 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from pipeline.broker import aside, frames
-from pipeline.broker.aside import Aside
+from pipeline.broker import frames, unstarted
 from pipeline.broker.boot_order import BootOrder
-from pipeline.broker.decode import decode
-from pipeline.broker.delivery import Delivery
+from pipeline.broker.delivery import Delivery, decode
 from pipeline.broker.link import Link, Side
 from pipeline.broker.topology import SWEEPS, QueueType, arguments, declare
-from pipeline.broker.unstarted import Unstarted
+from pipeline.broker.unstarted import Aside, Unstarted
 
 if TYPE_CHECKING:
     from pika.channel import Channel
@@ -210,7 +208,7 @@ class Inbound(Side):
     def _set_aside(self, delivery: Delivery, seconds: float) -> None:
         if not delivery.live or delivery.channel is not self.channel:
             return
-        if self._closed or monotonic() - delivery.arrived > aside.LONGEST:
+        if self._closed or monotonic() - delivery.arrived > unstarted.LONGEST_ASIDE:
             self._return(delivery)
             return
         self._link.later(seconds, partial(self._hand_out_again, delivery))

@@ -1,4 +1,4 @@
-"""What a process has fetched and not begun."""
+"""What a process has fetched and not begun, and what it has set aside for a moment."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # RabbitMQ gives a connection up after two missed heartbeats of ten seconds; until then it keeps what it had sent there.
 NOTICED = 30.0
 REPORTS = 3
+# A message is not kept unacknowledged for longer than this, in seconds: RabbitMQ closes the channel after half an hour.
+LONGEST_ASIDE = 600.0
 
 
 class Unstarted:
@@ -73,3 +75,37 @@ class Unstarted:
             most = {queue: max(counts[queue] for counts in self._most) + doubtful[queue] for queue in queues}
             self._most.append(+self._now)
             return most
+
+
+class Aside:
+    """Messages that wait for a moment: nothing can be said about their jobs yet, and no thread waits for them.
+
+    Counted since the consumer of their queue came up. Changed in the AMQP thread only.
+    """
+
+    def __init__(self) -> None:
+        self._held: set[Delivery] = set()
+        self._of_consumer: Counter[str] = Counter()
+
+    def add(self, delivery: Delivery, prefetch: int) -> bool:
+        """True if they use up half of what their queue's consumer may hold: it needs a new one."""
+        if delivery not in self._held:
+            self._held.add(delivery)
+            self._of_consumer[delivery.queue] += 1
+        return self._of_consumer[delivery.queue] * 2 >= prefetch
+
+    def remove(self, delivery: Delivery) -> None:
+        """It is handed out again."""
+        self._held.discard(delivery)
+
+    def consumer_started(self, queue: str) -> None:
+        """RabbitMQ counts by consumer: a new one starts from zero."""
+        self._of_consumer[queue] = 0
+
+    def lost(self) -> None:
+        """The connection broke: they will be delivered again."""
+        self._held, self._of_consumer = set(), Counter()
+
+    def count(self) -> Counter[str]:
+        """How many of each queue."""
+        return Counter(delivery.queue for delivery in self._held.copy())

@@ -1,4 +1,4 @@
-"""Is everything as it should be? Each finding says how to mend it."""
+"""Is everything as it should be? Each finding says how to fix it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PostgreSQL against RabbitMQ and against itself: what does not add up is found, mended, and told."""
+"""PostgreSQL against RabbitMQ and against itself: what does not add up is found, repaired and reported."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Finding:
 
 
 def verify(config: Settings, *, repair: bool, pause: Callable[[float], None] = sleep) -> list[Finding]:
-    """Everything that does not add up, mended if ``repair``. A second run then finds nothing."""
+    """Everything that does not add up, repaired if ``repair``. A second run then finds nothing."""
     with connect(config.dsn, "verify") as connection:
         found = _dead_workers(connection, repair, pause)
         found += _books(connection, repair)

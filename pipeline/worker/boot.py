@@ -20,7 +20,7 @@ from pipeline.maintenance import sweeps
 from pipeline.maintenance.leading import Leading
 from pipeline.observe import logs
 from pipeline.settings import Settings
-from pipeline.worker import memory, process, signals
+from pipeline.worker import process, startup
 from pipeline.worker.deadlines import GRACE
 from pipeline.worker.prepare import prepare
 from pipeline.worker.process import WorkerProcess
@@ -40,9 +40,9 @@ class Engine(Middleware):
         self._saturation: Saturation | None = None
 
     def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
-        memory.keep_together()
+        startup.keep_together()
         config = _prepared()
-        signals.survive_group_signals()
+        startup.survive_group_signals()
         ours = cast(PipelineBroker, broker)
         inbound, outbound = ours.open()
         # Acknowledgements follow the commit, so that one message a thread would leave threads idle. What a

@@ -42,7 +42,7 @@ def test_nothing_of_a_cancelled_attempt_is_kept(database: Db) -> None:
 
 
 def test_a_job_that_has_ended_cannot_be_cancelled(database: Db) -> None:
-    """Nor twice, nor one that never was."""
+    """Nor twice, nor one that does not exist."""
     done, bad, gone = steps.held(database), steps.held(database), steps.submit(database)
     steps.complete(database, done)
     steps.fail(database, bad)

@@ -167,7 +167,7 @@ def test_no_settings_at_all_points_to_the_private_servers(tmp_path: Path) -> Non
         (("submit", "single", "[1]"), "must be a JSON object"),
         (("status", "17"), "is not a job id"),
         (("status", "01a1e35a-acab-720d-861a-d34a819014b2"), "there is no job"),
-        (("cancel", "01a1e35a-acab-720d-861a-d34a819014b2"), "has ended already or never was"),
+        (("cancel", "01a1e35a-acab-720d-861a-d34a819014b2"), "does not exist or has already finished"),
         (("retry", "01a1e35a-acab-720d-861a-d34a819014b2"), "is not failed"),
     ],
 )

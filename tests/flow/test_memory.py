@@ -7,7 +7,7 @@ import sys
 
 THREADS = """
 import ctypes, threading
-from pipeline.worker import memory
+from pipeline.worker import startup as memory
 
 {call}
 libc = ctypes.CDLL(None)

@@ -1,4 +1,4 @@
-"""pipeline verify: each thing that does not add up is found and mended, and a second run finds nothing."""
+"""pipeline verify: each thing that does not add up is found and repaired, and a second run finds nothing."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ JOBS = 6
 
 
 def check(place: Place, problem: str, times: int = 1) -> list[Finding]:
-    """Found by a dry run, mended by the next, gone after that."""
+    """Found by a dry run, repaired by the next, gone after that."""
     dry = verify(settings.get(), repair=False)
     assert [one.problem for one in dry] == [problem] * times
     assert not any(one.repaired for one in dry)
-    mended = verify(settings.get(), repair=True)
-    assert [(one.problem, one.repaired) for one in mended] == [(problem, True)] * times
-    return mended
+    repaired = verify(settings.get(), repair=True)
+    assert [(one.problem, one.repaired) for one in repaired] == [(problem, True)] * times
+    return repaired
 
 
 def sent(place: Place, workflow: str = "single", **options: object) -> list[UUID]:
@@ -98,7 +98,7 @@ def test_rows_edited_by_hand_are_made_whole(place: Place) -> None:
         " WHERE id = %s",
         (lost,),
     )
-    check(place, "runs under a worker that never was")
+    check(place, "runs under an unknown worker")
     assert verify(settings.get(), repair=True) == []
 
 

@@ -114,7 +114,7 @@ def test_a_useless_retry_after_is_a_plain_retry(headers: object) -> None:
     st.text(),
 )
 def test_an_unknown_exception_is_transient(kind: type[Exception], said: str) -> None:
-    """A bug today may be mended tomorrow; the budget bounds it."""
+    """A bug today may be fixed tomorrow; the budget bounds it."""
     assert classify(kind(said), NOW) == Retry()
 
 

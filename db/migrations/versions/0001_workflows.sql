@@ -149,7 +149,7 @@ create table sources (
     constraint probe_only_while_open check (probe_by is null or pause_reason = 'breaker')
 );
 
--- Failed calls of the streak that is going on: each cost its job an execution, which is given back if the
+-- Failed calls of the current streak: each cost its job an execution, which is given back if the
 -- streak opens the breaker.
 create table source_failures (
     source_id text not null references sources (id) on delete cascade,

@@ -52,7 +52,7 @@ def status(job: str, as_json: Json = False) -> None:
 def cancel(job: str) -> None:
     """Cancel a job that has not ended; nothing of a running attempt is kept."""
     if not steer.cancel(None, read_id(job)):
-        raise BadInput(f"job {job} has ended already or never was; see: pipeline status {job}")
+        raise BadInput(f"job {job} does not exist or has already finished; see: pipeline status {job}")
     print(f"cancelled {job}")
 
 

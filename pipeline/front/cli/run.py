@@ -108,7 +108,7 @@ def relay() -> None:
 
 
 def doctor() -> None:
-    """Check servers, versions, migrations and queues, and say how to mend each finding."""
+    """Check servers, versions, migrations and queues, and say how to fix each finding."""
     from pipeline.dev.doctor import examine
 
     findings = examine()

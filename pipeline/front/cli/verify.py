@@ -26,12 +26,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def verify(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be mended.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be repaired.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
 ) -> None:
-    """Reconcile PostgreSQL with RabbitMQ and mend what does not add up; a second run finds nothing.
+    """Reconcile PostgreSQL with RabbitMQ and repair what does not add up; a second run finds nothing.
 
-    Exit code 0: all is well, or was mended. 1: something is left to do.
+    Exit code 0: all is well, or was repaired. 1: something is left to do.
     """
     found = examine(settings.get(), repair=not dry_run)
     if as_json:
@@ -61,9 +61,9 @@ def move(
 
 def _show(found: list[Finding]) -> None:
     if not found:
-        out.print("PostgreSQL and RabbitMQ agree; nothing to mend")
+        out.print("PostgreSQL and RabbitMQ agree; nothing to repair")
         return
-    table = Table("what", "which", "detail", "mended", title=f"{len(found)} findings")
+    table = Table("what", "which", "detail", "repaired", title=f"{len(found)} findings")
     for one in found[:200]:
         table.add_row(one.problem, one.subject, one.detail, "yes" if one.repaired else "[red]no[/red]")
     out.print(table)

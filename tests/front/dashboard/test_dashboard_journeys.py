@@ -52,7 +52,7 @@ def test_a_job_is_submitted_and_followed_live_to_its_end(place: Place, serve: Se
 def test_a_failure_is_found_in_its_group_and_a_canary_goes_before_the_rest(
     place: Place, serve: Serve, open_page: OpenPage
 ) -> None:
-    """A table is missing and jobs fail; it is mended, one is tried, then all. The page sees each step by itself."""
+    """A table is missing and jobs fail; it is fixed, one is tried, then all. The page sees each step by itself."""
     place.db.execute("ALTER TABLE ledger RENAME TO ledger_away")
     jobs = submit_many(None, "single", [{"order": 60 + n} for n in range(3)])
     place.worker()

@@ -1,5 +1,5 @@
 -- PostgreSQL's books against themselves: what a step never leaves behind, but a hand, a restored backup or a bug
--- may. A row a finding; with p_repair each is mended by the same steps that jobs take otherwise. Running jobs of
+-- may. A row a finding; with p_repair each is repaired by the same steps that jobs take otherwise. Running jobs of
 -- dead workers are pipeline.reclaim's, messages are reconciliation's (pipeline/maintenance/verify.py calls all three).
 CREATE OR REPLACE FUNCTION pipeline.verify(p_repair boolean)
 RETURNS TABLE (problem text, subject text, detail text) LANGUAGE plpgsql AS $$
@@ -53,7 +53,7 @@ BEGIN
         SELECT j.* FROM pipeline.jobs j LEFT JOIN pipeline.workers w ON w.id = j.locked_by
         WHERE j.status = 'running' AND w.no IS NULL ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
     LOOP
-        problem := 'runs under a worker that never was'; subject := v_job.id; detail := v_job.locked_by;
+        problem := 'runs under an unknown worker'; subject := v_job.id; detail := v_job.locked_by;
         IF p_repair THEN
             PERFORM pipeline.crash(v_job.id, v_job.fence, 'stale', format('there is no worker %s', v_job.locked_by), false);
         END IF;

@@ -106,7 +106,7 @@ function find(event) {
   const typed = new FormData(event.currentTarget).get("id").trim();
   const found = ID.exec(typed);
   if (found) go(`/jobs/${found[0].toLowerCase()}`);
-  else if (typed) warn(`"${typed.slice(0, 60)}" is no job id; it looks like 01a1e35a-acab-720d-861a-d34a819014b2`);
+  else if (typed) warn(`"${typed.slice(0, 60)}" is not a job id; it looks like 01a1e35a-acab-720d-861a-d34a819014b2`);
 }
 
 const COLUMNS = [

@@ -46,7 +46,7 @@ function read(text) {
   try {
     found = JSON.parse(text || "{}");
   } catch (error) {
-    throw new Error(`The payload is no JSON: ${error.message}`);
+    throw new Error(`The body is not valid JSON: ${error.message}`);
   }
   if (found === null || typeof found !== "object" || Array.isArray(found))
     throw new Error('The payload must be a JSON object, such as {"url": "https://example.org"}.');
