@@ -43,6 +43,10 @@ def migrated_template(servers: Servers, folder: Path) -> str:
     os.environ.setdefault("TEST_RECORD", os.devnull)
     for module in ("pipeline.actors", "tests.workflows"):
         importlib.import_module(module)
+    from pipeline.actors import broker
+    from pipeline.worker.install import declare_actors
+
+    declare_actors(broker)
     with exclusive(folder, "template.lock"):
         with psycopg.connect(servers.database_url) as connection:
             there = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (TEMPLATE,)).fetchone()

@@ -170,7 +170,7 @@ REASONS = {
     "already_queued": "a message for this job is in the queue or about to be",
     "already_running": "a worker holds this job",
     "other_phase": "the job is in another phase",
-    "final": "the job has ended; use retry to run a failed one again",
+    "final": "the job has ended; use replay to run a failed one again",
     "not_due": "the job waits for its time (backoff, snoozed or throttled)",
     "queue_full": "the queue or the pool is full; the job waits in PostgreSQL and is sent when there is room",
     "unknown_job": "there is no such job",

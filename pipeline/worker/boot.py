@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, cast
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 class Engine(Middleware):
     """Starts at worker boot, after the fork; nothing connects at import."""
 
-    def __init__(self) -> None:
+    def __init__(self, declare_actors: Callable[[PipelineBroker], None]) -> None:
+        self._declare_actors = declare_actors
         self._leading: Leading | None = None
         self._saturation: Saturation | None = None
 
@@ -44,6 +46,8 @@ class Engine(Middleware):
         config = _prepared()
         startup.survive_group_signals()
         ours = cast(PipelineBroker, broker)
+        # Workflows that were imported after the composition root.
+        self._declare_actors(ours)
         inbound, outbound = ours.open()
         # Acknowledgements follow the commit, so that one message a thread would leave threads idle. What a
         # busy process holds unstarted goes back to its queue (see Saturation).

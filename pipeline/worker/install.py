@@ -26,7 +26,9 @@ LATE = 600
 @lru_cache(maxsize=1)
 def broker() -> PipelineBroker:
     """Made once a process. It is nobody's global broker unless the composition root makes it that."""
-    made = PipelineBroker(_address, [Engine(), PhaseRetries(), PeriodiqMiddleware(skip_delay=LATE)], essential_thread)
+    made = PipelineBroker(
+        _address, [Engine(declare_actors), PhaseRetries(), PeriodiqMiddleware(skip_delay=LATE)], essential_thread
+    )
     schedule.declare(made)
     return made
 

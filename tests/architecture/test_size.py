@@ -8,7 +8,6 @@ LIMIT = 300
 
 LONGER = {
     "tests/flow/test_the_fourteen_rules.py": "one test for each rule of the protocol, in their order",
-    "tests/services/test_private_servers.py": "one pair of servers is shared by the whole module; two modules would start two",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -45,12 +46,13 @@ SHAPE = """
 @pytest.fixture
 def old(servers: Servers) -> Iterator[str]:
     """As the last version of the first generation left it."""
-    servers.postgres.create_database("first_generation")
-    address = servers.postgres.url("first_generation")
+    name = f"first_generation_{uuid4().hex[:12]}"
+    servers.postgres.create_database(name)
+    address = servers.postgres.url(name)
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(gzip.decompress(DUMP.read_bytes()))
     yield address
-    servers.postgres.drop_database("first_generation")
+    servers.postgres.drop_database(name)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -38,7 +39,7 @@ PUBLIC_RIGHTS = """SELECT p.oid::regprocedure::text FROM pg_proc p
 @pytest.fixture
 def url(servers: Servers, databases: Databases) -> Iterator[str]:
     """A database that somebody else made and uses."""
-    name = "migrate_guest"
+    name = f"guest_{uuid4().hex[:12]}"
     servers.postgres.create_database(name)
     execute(servers.postgres.url(name), FOREIGN)
     yield servers.postgres.url(name)

@@ -104,7 +104,7 @@ def test_migrations_run_while_workers_run(place: Place) -> None:
 
     def migrate_again() -> None:
         while not done.is_set():
-            place.rows("UPDATE pipeline_schema SET digest = 'of another version' RETURNING 1")
+            place.rows("UPDATE pipeline.installation SET digest = 'of another version' RETURNING 1")
             rounds.append(migrate_all(database.engine()))
 
     beside = threading.Thread(target=migrate_again)

@@ -15,7 +15,6 @@ import pytest
 
 from pipeline import submit, submit_many
 from pipeline.declare.errors import BadInput
-from pipeline.declare.registry import find_phase
 from tests.place import ROOT, Place
 
 
@@ -38,7 +37,7 @@ def pipeline(place: Place | None, *words: str, **environment: str) -> subprocess
     [
         ("nonsense", {}, "unknown workflow 'nonsense': known workflows:"),
         ("single", {"text": "x" * 70_000}, "the limit is 65536: store the data elsewhere and send a reference"),
-        ("single", {"when": object()}, "body 1 is not JSON"),
+        ("single", {"when": object()}, "body 1 is not valid JSON"),
     ],
 )
 def test_a_wrong_job_is_refused_with_a_reason(place: Place, workflow: str, body: dict, says: str) -> None:
@@ -106,7 +105,8 @@ def test_one_bad_body_refuses_the_whole_call(place: Place) -> None:
 def test_send_says_why_not(place: Place) -> None:
     """Already queued, other phase, final, unknown: the reason comes back."""
     job = submit(None, "triple", {})
-    first, second = find_phase("triple.first"), find_phase("triple.second")
+    from tests.workflows import first, second, third
+
     assert bool(first.send(job)) is True
     assert first.send(job).reason == "already_queued"
     assert second.send(job).reason == "other_phase"
@@ -114,8 +114,8 @@ def test_send_says_why_not(place: Place) -> None:
     assert first.send("not an id").reason == "unknown_job"
     place.worker(threads=1)
     place.finished(job)
-    assert find_phase("triple.third").send(job).reason == "final"
-    assert "use retry" in str(find_phase("triple.third").send(job))
+    assert third.send(job).reason == "final"
+    assert "use replay" in str(third.send(job))
 
 
 def test_wrong_settings_are_all_named_at_once(place: Place, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_no_settings_at_all_points_to_the_private_servers(tmp_path: Path) -> Non
         check=False,
     )
     assert answer.returncode == 1
-    assert 'DATABASE_URL is not set: run "pipeline services start"' in answer.stderr
+    assert 'DATABASE_URL is not set: export it, or run "pipeline services start"' in answer.stderr
 
 
 @pytest.mark.parametrize(

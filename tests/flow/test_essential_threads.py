@@ -34,9 +34,10 @@ def test_the_threads_that_claim_and_beat_are_essential(place: Place) -> None:
     from pipeline.broker.outbound import Outbound  # noqa: F401  the worker's own imports, for their side effects
     from pipeline.store.group_commit import Committer
     from pipeline.worker.deadlines import Watch
+    from pipeline.worker.essential import essential_thread
     from pipeline.worker.liveness import Liveness
 
     liveness = Liveness("", "w", threads=1, queues=[], beat=1, report=tuple)
-    committer = Committer("", "w", 1, lambda batch: None, lambda completion, error: None)
+    committer = Committer("", "w", 1, lambda batch: None, lambda completion, error: None, thread=essential_thread)
     for thread in (liveness._thread, committer._thread, Watch(list, print)._thread):
         assert thread._target.__module__ == "pipeline.worker.essential"  # type: ignore[attr-defined]

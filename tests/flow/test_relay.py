@@ -41,7 +41,7 @@ def test_only_this_databases_leader_is_deposed(place: Place, servers: Servers, d
     [row] = place.rows(STALE)
     other = databases.new("other")
     with leader(place.database_url, row["no"]) as ours, leader(servers.postgres.url(other), row["no"]) as theirs:
-        place.db.execute(DEPOSE, ("pipeline relay ", "relay_leader"))
+        place.db.execute(DEPOSE, ("pipeline relay ", "pipeline.relay_leader"))
         assert (alive(ours), alive(theirs)) == (False, True)
     databases.give_back(other)
 

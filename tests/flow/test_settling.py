@@ -36,7 +36,7 @@ FAILS_ONCE = """
     CREATE FUNCTION pipeline.fail(p_id uuid, p_fence bigint, p_error text) RETURNS text LANGUAGE plpgsql AS $$
     BEGIN
         IF nextval('once') = 1 THEN RAISE EXCEPTION 'nobody thought of this'; END IF;
-        RETURN really_fail(p_id, p_fence, p_error);
+        RETURN pipeline.really_fail(p_id, p_fence, p_error);
     END $$"""
 
 

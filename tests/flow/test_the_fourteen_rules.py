@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from sqlalchemy.orm import Session
 
-from pipeline import cancel, open_batch, retry, seal_batch, submit, submit_many
+from pipeline import cancel, open_batch, replay, seal_batch, submit, submit_many
 from pipeline.store import database
 from tests.place import Place
 
@@ -183,13 +183,13 @@ def test_rule_5_a_full_pool_waits_in_postgresql(place: Place) -> None:
 
 def test_rule_5_a_full_queue_waits_in_postgresql_and_a_shut_gate_is_reported(place: Place) -> None:
     """Five messages in the broker at most; the rest wait as rows and follow as there is room."""
-    from pipeline.declare.registry import find_phase
+    from tests.workflows import small_queue
 
     place.worker(threads=1, queues=("plain.alpha",))
     jobs = submit_many(None, "small", [{} for _ in range(12)])
     place.until(lambda: place.depth("small.queue") == 5, 10, "a full queue")
     assert place.count("SELECT count(*) FROM pipeline.outbox WHERE sent_at IS NULL") == 7
-    assert find_phase("small.queue").send(jobs[-1]).reason == "queue_full"
+    assert small_queue.send(jobs[-1]).reason == "queue_full"
     place.worker(threads=2)
     assert {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
 
@@ -301,7 +301,7 @@ def test_rule_11_the_last_final_child_sends_the_callback_once(place: Place) -> N
     cancel(None, jobs[2])
     [callback] = place.rows("SELECT * FROM pipeline.jobs WHERE workflow = 'plain'")
     assert callback["body"]["batch"] == {"id": str(batch), "total": 3, "failed": 2}
-    retry(None, jobs[1])
+    replay(None, jobs[1])
     place.finished(jobs[1], callback["id"])
     assert place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'plain'") == 1
 

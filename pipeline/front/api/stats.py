@@ -22,7 +22,7 @@ HISTORY = """SELECT coalesce(json_agg(h), '[]')::text FROM (
       AND (CAST(:workflow AS text) IS NULL OR split_part(queue, '.', 1) = :workflow)
       AND (CAST(:queue AS text) IS NULL OR queue = :queue)
     ORDER BY at, queue LIMIT 20000) h"""
-MINUTES, QUARTERS = (text(HISTORY.format(table=table)) for table in ("rollups", "rollup_quarters"))
+MINUTES, QUARTERS = (text(HISTORY.format(table=table)) for table in ("pipeline.rollups", "pipeline.rollup_quarters"))
 ENDED = frozenset({"succeeded", "retried", "exhausted", "failed", "crashed", "stale", "poisoned", "undeliverable"})
 
 

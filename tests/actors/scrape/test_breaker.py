@@ -20,7 +20,7 @@ COINS = Source("coins", "coins", "items-api", "http://unused")
 def test_five_failures_in_a_row_open_it_and_nobody_calls_any_more(bench: Bench) -> None:
     """The fifth costs nothing any more, the next do not call; the rate limit holds the others for five minutes."""
     bench.open()
-    assert [bench.run(number) for number in range(5, 10)] == ["wait"] * 5
+    assert [bench.run(number) for number in range(5, 10)] == ["snooze"] * 5
     assert bench.stall.calls("coins") == 5 and bench.rate_limit_is_paused
     row = bench.row
     assert (row["failure_streak"], row["pause_reason"], row["times_opened"]) == (5, "breaker", 1)
@@ -43,7 +43,7 @@ def test_one_probe_of_all_workers_and_its_success_closes(bench: Bench) -> None:
     bench.let_the_pause_pass()
     bench.stall.sandbox.add_fault(match="/market/coins", delay=1.0, times=1)
     with ThreadPoolExecutor(8) as pool:
-        assert sorted(pool.map(bench.run, range(8))) == ["done"] + ["wait"] * 7
+        assert sorted(pool.map(bench.run, range(8))) == ["done"] + ["snooze"] * 7
     assert bench.stall.calls("coins") == 6
     assert (bench.row["failure_streak"], bench.row["paused_until"], bench.row["probes"]) == (0, None, 1)
     assert not bench.rate_limit_is_paused and bench.run(9) == "done"
@@ -54,7 +54,7 @@ def test_a_failed_probe_opens_it_again(bench: Bench) -> None:
     bench.open()
     bench.let_the_pause_pass()
     bench.stall.sandbox.add_fault(match="/market/coins", cut=True)
-    assert [bench.run(6), bench.run(7)] == ["wait", "wait"]
+    assert [bench.run(6), bench.run(7)] == ["snooze", "snooze"]
     assert bench.row["open"] and bench.row["times_opened"] == 2 and bench.rate_limit_is_paused
     assert bench.stall.calls("coins") == 6
 
@@ -115,7 +115,7 @@ def test_the_failures_that_opened_it_are_given_back_each_once(bench: Bench) -> N
     assert [bench.run(number) for number in range(4)] == ["transient"] * 4
     for number in range(3):
         note(bench, bench.jobs[number], "retried")
-    assert bench.run(4) == "wait"
+    assert bench.run(4) == "snooze"
     note(bench, bench.jobs[3], "retried")
     spent = "SELECT count(*) FROM pipeline.jobs WHERE attempts > 0"
     assert bench.stall.place.count(spent) == 1

@@ -26,7 +26,7 @@ def test_what_counts_as_a_failure_of_the_source(bench: Bench, fault: dict[str, o
 def test_a_request_for_rest_is_no_failure_and_is_obeyed_by_all(bench: Bench) -> None:
     """One 429: nobody calls before its time, the breaker stays out of it, and time alone ends the pause."""
     bench.stall.sandbox.add_fault(match="/market/coins", status=429, retry_after="30", times=1)
-    assert [bench.run(0), bench.run(1)] == ["wait", "wait"] and bench.stall.calls("coins") == 1
+    assert [bench.run(0), bench.run(1)] == ["snooze", "snooze"] and bench.stall.calls("coins") == 1
     assert (bench.row["failure_streak"], bench.row["pause_reason"]) == (0, "retry_after") and bench.rate_limit_is_paused
     bench.let_the_pause_pass()
     assert bench.run(1) == "done" and bench.row["probes"] == 0

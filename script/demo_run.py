@@ -19,7 +19,7 @@ from pipeline import settings
 from pipeline.dev import services
 from pipeline.dev.supervise import Supervisor
 from pipeline.dev.up import programs
-from sandbox.demo_acts import ACTS, results
+from script.demo_acts import ACTS, results
 
 DEADLINE = 240.0
 ALL = text("SELECT workflow, count(*), count(completed_at) FROM pipeline.jobs GROUP BY workflow")
