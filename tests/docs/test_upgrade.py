@@ -17,7 +17,7 @@ from tests.place import ROOT, Place
 FIRST_GENERATION = ROOT / "tests/db/first_generation.sql.gz"
 SENT_AT = "2024-01-01T00:00:00+00:00"
 WAITS, SENT, BACKS_OFF, RUNS, FAILED = (UUID(int=0x018CC251F4007000_8000000000000000 + n) for n in range(1, 6))
-# As the first version left them: columns that came later are not named.
+# As the first generation left them.
 OLD_ROWS = """
     INSERT INTO public.workers (id, host, pid, threads, queues) VALUES ('gone-1', 'gone', 1, 8, '{}');
     INSERT INTO public.jobs (id, workflow, trace_id, span_id, body, phase, status, max_attempts, attempts, fence, send, created_at,
@@ -30,8 +30,8 @@ OLD_ROWS = """
                  (%(runs)s, 'running', 0, 1, 1), (%(failed)s, 'failed', 3, 3, 3)) AS v(id, status, attempts, fence, send),
          (SELECT %(moment)s::timestamptz AS old) m;
     INSERT INTO public.outbox (job_id, phase_id, priority, due_at, sent_at)
-    SELECT j.id, ph.id, 0, j.next_retry_at, CASE WHEN j.id = %(sent)s THEN j.created_at END
-    FROM public.jobs j JOIN public.phases ph USING (workflow, phase) WHERE j.status IN ('pending', 'retryable');
+    SELECT j.id, ph.id, 0, j.next_retry_at, CASE WHEN j.id = %(sent)s OR j.status = 'running' THEN j.created_at END
+    FROM public.jobs j JOIN public.phases ph USING (workflow, phase) WHERE j.status IN ('pending', 'retryable', 'running');
 """
 
 
