@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 ROOT = Path(__file__).parent.parent
 NOTE = "<!-- written by docs/generate.py: change the code, then run it -->\n"
-# What people call by hand or from another language; everything else in db/ is the engine's own.
+# What people call by hand or from another language; every other function is internal.
 FUNCTIONS = (
     "pipeline.submit",
     "pipeline.submit_many",
@@ -40,7 +40,7 @@ FUNCTIONS = (
     "scrape_collect",
 )
 FUNCTION = re.compile(
-    r"((?:^--[^\n]*\n)*)^CREATE OR REPLACE FUNCTION (\w+)\s*\((.*?)\)\s*(?:RETURNS (.*?)\s+)?LANGUAGE (\w+)",
+    r"((?:^--[^\n]*\n)*)^CREATE OR REPLACE FUNCTION ([\w.]+)\s*\((.*?)\)\s*(?:RETURNS (.*?)\s+)?LANGUAGE (\w+)",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 
@@ -60,9 +60,11 @@ def settings() -> str:
     kinds = (Settings, WebsiteSettings, DocumentSettings, MatchSettings, ScrapeSettings)
     parts = [f"## {kind.__name__}\n\n{kind.__doc__}\n\n{_table(kind)}" for kind in kinds]
     intro = (
-        "Read from the environment at the start of a process; the wrong ones of a section are named all at once. Times "
-        "are in seconds, sizes in bytes. Private servers (`pipeline services start`) that run in the same folder "
-        "fill in for missing addresses. For traces, `OTEL_EXPORTER_OTLP_ENDPOINT` and its SDK's other variables hold."
+        "A process reads its settings from the environment when it starts and reports all invalid ones of a section "
+        "at once. Times are in seconds, sizes in bytes. Only the `pipeline` command looks for private servers "
+        "(`pipeline services start`) in the current folder when the addresses are not set; for every other process, "
+        'run `eval "$(pipeline services env)"` first. Tracing is configured with `OTEL_EXPORTER_OTLP_ENDPOINT` and '
+        "the other variables of the OpenTelemetry SDK."
     )
     return "\n".join([NOTE, "# Settings\n", intro, "", *parts])
 
@@ -98,11 +100,17 @@ def _limit(item: Any) -> str:
 
 
 def commands() -> str:
+    import pipeline.actors  # noqa: F401  declares the workflows, which bring commands of their own
+    from pipeline.declare.extension import extensions, load
     from pipeline.front.cli.main import app
 
+    for extension in extensions():
+        for add_to in extension.commands:
+            load(add_to)(app)
     intro = (
-        "Exit codes: 0 well, 1 what was asked for cannot be (`verify`, `doctor`: something is left to mend), "
-        "2 the command line is wrong, 3 a server does not answer."
+        "Exit codes: 0 success; 1 the request cannot be met (`verify`, `doctor`: something is left to repair); "
+        "2 the command line is invalid; 3 a server does not answer. `pipeline sources` and `pipeline sandbox` come "
+        "from the workflows of this repository; the rest is the engine's."
     )
     return "\n".join([NOTE, "# Commands\n", intro, "", *_command(typer.main.get_command(app), "pipeline")])
 
@@ -126,11 +134,18 @@ def _command(command: Any, path: str) -> Iterator[str]:
 
 
 def routes() -> str:
-    import pipeline.actors  # noqa: F401  the workflows say how to read what they stored
+    import pipeline.actors  # noqa: F401  declares the workflows, which bring routes of their own
+    from pipeline.declare.extension import extensions, load
     from pipeline.front.api.app import PARTS
 
-    rows = [row for part in PARTS for row in _routes(part.router.routes)]
-    intro = "How to sign in, errors, pages and keys: [the HTTP API](../api.md). Every field: `GET /v1/openapi.json`."
+    routers = [part.router for part in PARTS]
+    routers += [load(router) for extension in extensions() for router in extension.routes]
+    rows = [row for router in routers for row in _routes(router.routes)]
+    intro = (
+        "Authentication, errors, pagination and idempotency keys: [the HTTP API](../api.md). Every field: "
+        "`GET /v1/openapi.json`. The routes under `/v1/projects` and `/v1/sources` come from the workflows of this "
+        "repository."
+    )
     head = ["| route | role | |", "|---|---|---|"]
     return "\n".join([NOTE, "# HTTP routes\n", intro, "", *head, *rows, ""])
 
@@ -149,12 +164,13 @@ def functions() -> str:
 
     found = {
         name: (about, given, back, path)
-        for path in sql_files()
+        for path in [*sql_files(), *sorted(ROOT.glob("actors/*/views.sql"))]
         for about, name, given, back, _ in FUNCTION.findall(path.read_text(encoding="utf-8"))
     }
     intro = (
-        "Functions that people call, from any language, inside their own transaction. A refusal is an SQL error "
-        "`PL…` with a hint. States: [the life of a job](../state-machine.md)."
+        "Functions to call from any language, inside your own transaction. A refusal is an SQL error with a code "
+        "`PL…` and a hint. States: [the life of a job](../state-machine.md). `scrape_collect` belongs to the scrape "
+        "workflow; the rest is the engine's."
     )
     return "\n".join([NOTE, "# SQL functions\n", intro, "", *(_function(name, *found[name]) for name in FUNCTIONS)])
 
