@@ -60,7 +60,7 @@ def test_a_project_by_its_requests(api: httpx.Client, place: Place) -> None:
     [
         (b"id,name\n1,a\n2\n", "text/csv", 422, "line 3 has no name"),
         (b"name\n\xff", "text/csv; charset=utf-8", 422, "not UTF-8"),
-        (b"[", "application/json", 400, "no JSON"),
+        (b"[", "application/json", 400, "not valid JSON"),
         (b"[]", "application/json", 422, "at least 1"),
         (b'[{"name": ""}]', "application/json", 422, "0.name"),
         (b'[{"name": "x", "a": "\\u0000"}]', "application/json", 422, "NUL"),
