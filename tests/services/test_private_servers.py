@@ -209,10 +209,20 @@ def test_the_operator_can_move_dead_letters_with_a_shovel(servers: Servers) -> N
 
 
 def on_disk(folder: Path, queue: str) -> bool:
-    """True once RabbitMQ's own database has the queue on disk: up to two seconds after it said that it is declared."""
+    """True once a restart after a kill will find the queue.
+
+    RabbitMQ's own database writes down what a transaction does before it says that the queue is declared. That the
+    transaction is decided, another process of the node writes later, on a busy machine up to two seconds: until then a
+    restart undoes it. Both name the transaction by the same bytes.
+    """
+    data = folder / "rabbitmq" / "data"
     with contextlib.suppress(FileNotFoundError):  # the database replaces its log files now and then
-        files = [path for path in (folder / "rabbitmq" / "data").glob("*/*") if path.is_file()]
-        return any(queue.encode() in path.read_bytes() for path in files)
+        if any(queue.encode() in path.read_bytes() for path in data.glob("*/rabbit_durable_queue.DC?")):
+            return True  # only what is decided goes from the log into the table's own files
+        log = b"".join(path.read_bytes() for path in sorted(data.glob("*/*.LOG"), reverse=True))
+        before, named, _ = log.partition(queue.encode())
+        transaction = before.rpartition(b"\x0dpresume_abort")[0].rpartition(b"decision")[2]
+        return bool(named) and b"decision" + transaction + b"\x09committed" in log
     return False
 
 
