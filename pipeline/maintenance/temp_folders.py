@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import psycopg
@@ -47,6 +48,8 @@ class TempFolders:
         self._home = temp_folder / database
         self._mine: Path | None = None
         self._lock: int | None = None
+        # One thread at a time: the system lets a process wait for its own lock, for ever.
+        self._asking = threading.Lock()
 
     def open(self, worker_id: str) -> Path:
         """Make this worker's folder and hold it until ``close``, or until this process ends.
@@ -54,6 +57,10 @@ class TempFolders:
         A worker starts without it, too: phases that need no folder must not suffer from a full disk. It is asked for
         again with every job (see ``root``): nobody holds a folder that was made later, and it would be swept away.
         """
+        with self._asking:
+            return self._open(worker_id)
+
+    def _open(self, worker_id: str) -> Path:
         self._mine = self._home / worker_id
         try:
             for _ in range(TRIES):
@@ -68,12 +75,13 @@ class TempFolders:
 
     def root(self, worker_id: str) -> Path:
         """This worker's folder, held from now on at the latest: a disk may have been mounted over it meanwhile."""
-        if self._mine is not None and self._lock is not None:
-            if _is_lock_of(self._lock, self._mine):
-                return self._mine
-            os.close(self._lock)
-            self._lock = None
-        return self.open(worker_id)
+        with self._asking:
+            if self._mine is not None and self._lock is not None:
+                if _is_lock_of(self._lock, self._mine):
+                    return self._mine
+                os.close(self._lock)
+                self._lock = None
+            return self._open(worker_id)
 
     def sweep(self) -> list[str]:
         """Remove the folders that dead workers left, and return their names. A folder in use is locked."""

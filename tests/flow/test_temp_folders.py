@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import psycopg
@@ -119,4 +120,20 @@ def test_a_folder_that_another_took_the_place_of_is_held_anew(tmp_path: Path) ->
     mine.open("worker-1").rename(tmp_path / "below")
     assert mine.root("worker-1") == tmp_path / "db" / "worker-1"
     assert TempFolders(tmp_path, "db").sweep() == []
+    mine.close()
+
+
+def test_threads_that_find_the_folder_replaced_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    """A lock that this process holds already is never waited for: the job would hang, and nobody would end it."""
+    mine = TempFolders(tmp_path, "db")
+    mine.open("worker-1")
+    for n in range(20):
+        (tmp_path / "db" / "worker-1").rename(tmp_path / f"below-{n}")
+        threads = [threading.Thread(target=mine.root, args=("worker-1",), daemon=True) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        assert not any(thread.is_alive() for thread in threads), "a thread waits for its own process's lock"
+        assert TempFolders(tmp_path, "db").sweep() == []
     mine.close()
