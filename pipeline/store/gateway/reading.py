@@ -33,7 +33,7 @@ HISTORY = """SELECT coalesce(json_agg(h), '[]')::text FROM (
       AND (CAST(:workflow AS text) IS NULL OR split_part(queue, '.', 1) = :workflow)
       AND (CAST(:queue AS text) IS NULL OR queue = :queue)
     ORDER BY at, queue LIMIT 20000) h"""
-MINUTES, QUARTERS = (text(HISTORY.format(table=table)) for table in ("rollups", "rollup_quarters"))
+MINUTES, QUARTERS = (text(HISTORY.format(table=table)) for table in ("pipeline.rollups", "pipeline.rollup_quarters"))
 DEAD_GROUPS = text("""SELECT workflow, phase, cause, jobs, first_at, last_at, over_time, samples
     FROM pipeline.dead_groups(:only, :workflow, :phase, :cause, :limit, :cap)""")
 OF_GROUP = "workflow = :workflow AND failed_in = :phase AND cause = :cause"
