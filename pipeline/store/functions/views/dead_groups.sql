@@ -17,7 +17,7 @@ BEGIN
           AND (j.workflow, j.failed_in, j.cause) > (dead_groups.workflow, dead_groups.phase, dead_groups.cause)
         ORDER BY j.workflow, j.failed_in, j.cause LIMIT 1;
         EXIT WHEN NOT FOUND OR workflow <> p_only;
-        SELECT g.jobs, g.first_at, g.last_at, g.over_time, g.samples INTO pipeline.jobs, first_at, last_at, over_time, samples
+        SELECT g.jobs, g.first_at, g.last_at, g.over_time, g.samples INTO jobs, first_at, last_at, over_time, samples
         FROM pipeline.dead_group(workflow, phase, cause, p_cap, greatest(least(200, 5000 / p_most), 3)) g;
         RETURN NEXT;
     END LOOP;
