@@ -7,7 +7,6 @@ from time import time
 
 import pika
 from pika.exceptions import AMQPError
-from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 import pipeline.actors  # noqa: F401  declares the workflows
@@ -16,6 +15,7 @@ from pipeline.broker.topology import arguments
 from pipeline.declare.errors import BadInput
 from pipeline.declare.registry import workflows
 from pipeline.store import database
+from pipeline.store.gateway import session
 from pipeline.store.migrate import missing
 
 
@@ -40,12 +40,8 @@ def examine() -> list[Finding]:
 def _postgres() -> list[Finding]:
     try:
         with database.engine().connect() as connection:
-            version, now = connection.execute(
-                text("SELECT current_setting('server_version_num')::int, extract(epoch FROM clock_timestamp())")
-            ).one()
-            durable = connection.execute(
-                text("SELECT current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off'")
-            ).scalar_one()
+            version, now = session.server(connection)
+            durable = session.commits_durably(connection)
     except OperationalError as error:
         return [
             Finding(
@@ -53,10 +49,10 @@ def _postgres() -> list[Finding]:
             )
         ]
     problem = missing(database.engine())
-    apart = abs(float(now) - time())
+    apart = abs(now - time())
     return [
         Finding(version >= 140000, f"PostgreSQL {version // 10000}", "use PostgreSQL 14 or newer"),
-        Finding(bool(durable), "PostgreSQL commits durably", "turn fsync and synchronous_commit on"),
+        Finding(durable, "PostgreSQL commits durably", "turn fsync and synchronous_commit on"),
         Finding(problem is None, problem or "the database is up to date", "run: pipeline migrate"),
         Finding(
             apart < 5,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.broker.inbound import Inbound
@@ -19,27 +19,22 @@ from pipeline.journey.message import compose, encode
 from pipeline.observe import logs
 from pipeline.observe.counters import count
 from pipeline.store import database
-from pipeline.store.group_statement import Completed
+from pipeline.store.gateway import sending, settlement
+from pipeline.store.gateway.completion import Completed, Continued, HandedOver, Lost, NextPhase, Repeated
+from pipeline.store.gateway.settlement import Release, Snooze
 
 if TYPE_CHECKING:
+    from dramatiq import Message
+
     from pipeline.worker.liveness import Liveness
 
 log = logs.get("pipeline.worker")
 
-UNSEND = text("SELECT pipeline.unsend(CAST(:jobs AS uuid[]), CAST(:sends AS bigint[]), 'unconfirmed')")
-STILL_SENT = text("SELECT pipeline.still_sent(CAST(:jobs AS uuid[]), CAST(:sends AS bigint[])) LIMIT 1")
 # Rows that another transaction holds.
 ASK_AGAIN = 0.5
-# What this worker had marked as sent, for the relay to send; what it had gone on with, to wait again at no cost.
-MARKED = text("""SELECT j.id, j.send FROM pipeline.outbox o JOIN pipeline.jobs j ON j.id = o.job_id
-    WHERE o.job_id = ANY (CAST(:jobs AS uuid[])) AND o.sent_by = :worker AND j.status IN ('pending', 'retryable')""")
-CARRIED = text("""SELECT j.id, j.fence FROM unnest(CAST(:jobs AS uuid[]), CAST(:fences AS bigint[])) AS a(id, fence)
-         JOIN pipeline.jobs j ON j.id = a.id AND j.fence = a.fence + 1 AND j.message_phase_id IS NOT NULL
-         JOIN pipeline.workers w ON w.id = j.locked_by AND w.no = :worker""")
-SNOOZE = text("SELECT pipeline.snooze(:id, :fence, 'snoozed', 'lost_connection', 0, NULL)")
+LOST_CONNECTION = Snooze("lost_connection", 0.0, None, asked=False)
 # RabbitMQ wants its messages acknowledged in time, and counts from the first phase on.
 LONGEST_CARRIED = 60.0
-RELEASE = text("SELECT pipeline.snooze(:id, :fence, 'released', 'shutdown', 0, NULL)")
 
 
 class HandOver:
@@ -57,25 +52,32 @@ class HandOver:
     def committed(self, batch: Sequence[tuple[Attempt, Completed]]) -> None:
         """Publish what this worker must send, and acknowledge what has done its part: all but those that go on."""
         outgoing: list[Outgoing] = []
-        unheard = [attempt for attempt, completed in batch if completed.verdict == "repeated"]
+        unheard: list[Attempt] = []
         for attempt, completed in batch:
-            if completed.verdict == "lost":
-                count("discarded")
-                log.warning("result discarded: the claim was lost", job=str(attempt.job_id), fence=attempt.fence)
-                self._liveness.lost(attempt)
-            elif completed.verdict != "repeated":
-                count(f"{attempt.spec.queue}.succeeded")
-            if completed.verdict != "continued" and completed.sent_at is not None:
-                outgoing.append(next_message(attempt, completed))
+            match completed:
+                case Lost():
+                    self._discard(attempt)
+                    continue
+                case Repeated():
+                    unheard.append(attempt)
+                    continue
+                case HandedOver(NextPhase() as phase):
+                    outgoing.append(next_message(attempt, phase))
+            count(f"{attempt.spec.queue}.succeeded")
         if unheard:
             threading.Thread(target=self.recall, args=(unheard,), daemon=True).start()
         if outgoing:
             self._outbound.publish(outgoing, self._published)
-        self._inbound.ack(attempt.delivery for attempt, completed in batch if completed.verdict != "continued")
+        self._inbound.ack(attempt.delivery for attempt, completed in batch if not isinstance(completed, Continued))
         for attempt, completed in batch:
-            if completed.verdict == "continued":
+            if isinstance(completed, Continued):
                 self._continuing.begin(attempt, completed)
             self._let_go(attempt)
+
+    def _discard(self, attempt: Attempt) -> None:
+        count("discarded")
+        log.warning("result discarded: the claim was lost", job=str(attempt.job_id), fence=attempt.fence)
+        self._liveness.lost(attempt)
 
     def _let_go(self, attempt: Attempt) -> None:
         """Committed: no heartbeat any more. Attempt and message name each other, and would wait for the collector."""
@@ -84,14 +86,14 @@ class HandOver:
 
     def recall(self, claims: list[Attempt]) -> None:
         """They committed, but the answer was lost with the connection, and with it our turn to publish or to go on."""
-        values = {"jobs": [c.job_id for c in claims], "fences": [c.fence for c in claims], "worker": self._worker_no}
-        marked = database.insist(lambda connection: connection.execute(MARKED, values).all())
-        carried = database.insist(lambda connection: connection.execute(CARRIED, values).all())
-        for job_id, fence in carried:
-            key = {"id": job_id, "fence": fence}
-            while database.insist(lambda connection: connection.execute(SNOOZE, key).scalar_one()) == "locked":  # noqa: B023
+        jobs, fences = [claim.job_id for claim in claims], [claim.fence for claim in claims]
+        marked = database.insist(lambda connection: sending.marked_as_sent(connection, self._worker_no, jobs))
+        held = database.insist(lambda connection: sending.continued(connection, self._worker_no, jobs, fences))
+        for job_id, fence in held:
+            wait = partial(settlement.settle, job_id=job_id, fence=fence, transition=LOST_CONNECTION)
+            while database.insist(wait) == "locked":
                 sleep(ASK_AGAIN)
-        _send_again([row.id for row in marked], [row.send for row in marked])
+        _send_again([one.job_id for one in marked], [one.send for one in marked])
 
     def _published(self, failed: list[Outgoing]) -> None:
         # Runs in the AMQP thread, which must not wait for PostgreSQL.
@@ -105,31 +107,31 @@ class HandOver:
 
 def _send_again(jobs: list[UUID], sends: list[int]) -> None:
     """Under new numbers, by the relay. A row that another transaction holds is asked for again."""
-    values = {"jobs": jobs, "sends": sends}
     while jobs:
-        database.insist(lambda connection: connection.execute(UNSEND, values))
-        if not database.insist(lambda connection: connection.execute(STILL_SENT, values).first()):
+        database.insist(lambda connection: sending.unsend_published(connection, jobs, sends))
+        if not database.insist(lambda connection: sending.is_any_still_sent(connection, jobs, sends)):
             return
         sleep(ASK_AGAIN)
 
 
-def next_message(attempt: Attempt, completed: Completed) -> Outgoing:
+def next_message(attempt: Attempt, phase: NextPhase) -> Outgoing:
     """The next phase's message, made from what this attempt already holds: no query."""
-    assert completed.queue and completed.actor and completed.send and completed.max_attempts and completed.sent_at
-    message = compose(
+    message = _message(attempt, phase, attempt.body)
+    return Outgoing(phase.queue, encode(message), attempt.priority, attempt.job_id, phase.send, phase.sent_at)
+
+
+def _message(attempt: Attempt, phase: NextPhase, body: dict[str, Any]) -> Message[Any]:
+    return compose(
         job_id=attempt.job_id,
-        queue=completed.queue,
-        actor=completed.actor,
-        send=completed.send,
+        queue=phase.queue,
+        actor=phase.actor,
+        send=phase.send,
         attempt=1,
-        max_attempts=completed.max_attempts,
-        sent_at=completed.sent_at,
-        body=attempt.body,
+        max_attempts=phase.max_attempts,
+        sent_at=phase.sent_at,
+        body=body,
         trace_id=attempt.trace_id,
         span_id=attempt.span_id,
-    )
-    return Outgoing(
-        completed.queue, encode(message), attempt.priority, attempt.job_id, completed.send, completed.sent_at
     )
 
 
@@ -156,34 +158,20 @@ class Continuing:
         carried = monotonic() - attempt.delivery.arrived
         return following.queue if attempt.delivery.live and carried < LONGEST_CARRIED else None
 
-    def begin(self, ended: Attempt, completed: Completed) -> None:
+    def begin(self, ended: Attempt, continued: Continued) -> None:
         """The job is ours again, in its next phase: a thread takes it up as if a message had brought it."""
-        assert completed.queue and completed.actor and completed.send and completed.max_attempts and completed.sent_at
-        assert completed.fence and completed.body is not None
-        message = compose(
-            job_id=ended.job_id,
-            queue=completed.queue,
-            actor=completed.actor,
-            send=completed.send,
-            attempt=1,
-            max_attempts=completed.max_attempts,
-            sent_at=completed.sent_at,
-            body=completed.body,
-            trace_id=ended.trace_id,
-            span_id=ended.span_id,
-        )
-        delivery = ended.delivery.continuing(message)
+        delivery = ended.delivery.continuing(_message(ended, continued.phase, continued.body))
         attempt = delivery.attempt = Attempt(
             spec=self._following[ended.spec.queue],
             job_id=ended.job_id,
-            fence=completed.fence,
+            fence=continued.fence,
             attempts=0,
-            max_attempts=completed.max_attempts,
+            max_attempts=continued.phase.max_attempts,
             crashes=0,
             isolated=False,
             priority=ended.priority,
-            body=completed.body,
-            results=completed.results or {},
+            body=continued.body,
+            results=continued.results,
             trace_id=ended.trace_id,
             span_id=ended.span_id,
             delivery=delivery,
@@ -198,7 +186,7 @@ class Continuing:
         try:
             for attempt in unbegun:
                 with database.engine().begin() as connection:
-                    verdict = connection.execute(RELEASE, {"id": attempt.job_id, "fence": attempt.fence}).scalar_one()
+                    verdict = settlement.settle(connection, attempt.job_id, attempt.fence, Release())
                 if verdict != "locked":
                     self._liveness.release(attempt)
         except SQLAlchemyError as error:

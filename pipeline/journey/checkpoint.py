@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import database_is_unable
@@ -14,11 +14,10 @@ from pipeline.declare.job import Job, Services
 from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.journey.rate_limits import take_permit
 from pipeline.store import database
+from pipeline.store.gateway import session, settlement
 
 Answer = TypeVar("Answer")
 
-HOLD = text("SELECT pipeline.hold(:id, :fence)")
-PROGRESS = text("SELECT pipeline.progress(:id, :fence, :done, :total)")
 FIRST, LONGEST = 0.05, 2.0
 
 
@@ -61,25 +60,25 @@ def job_of(attempt: Attempt, temp_root: Path) -> Job:
 def read_rows(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """A short query of a phase, in a transaction of its own."""
     with database.engine().connect() as connection:
-        return [dict(row) for row in connection.execute(text(statement), dict(parameters)).mappings()]
+        return session.read(connection, statement, parameters)
 
 
 def report_progress(attempt: Attempt, done: int, total: int) -> bool:
     """Fenced; False when the attempt no longer holds its job. A report that finds the row locked is left out."""
-    values = {"id": attempt.job_id, "fence": attempt.fence, "done": done, "total": total}
-    won: bool | None = repeat(
-        attempt, lambda connection: connection.execute(PROGRESS, values).scalar_one(), twice_is_harmless=True
-    )
-    return won is not False
+
+    def write(connection: Connection) -> bool | None:
+        return settlement.progress(connection, attempt.job_id, attempt.fence, done, total)
+
+    return repeat(attempt, write, twice_is_harmless=True) is not False
 
 
 def keep_rows(attempt: Attempt, statement: str, parameters: Mapping[str, Any]) -> bool:
     """A checkpoint, written only while the attempt holds its job; False when it does not."""
 
     def write(connection: Connection) -> bool | None:
-        won: bool | None = connection.execute(HOLD, {"id": attempt.job_id, "fence": attempt.fence}).scalar_one()
+        won = settlement.hold(connection, attempt.job_id, attempt.fence)
         if won:
-            connection.execute(text(statement), dict(parameters))
+            session.write(connection, statement, parameters)
         return won
 
     pause = FIRST

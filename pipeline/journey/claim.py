@@ -7,7 +7,6 @@ from time import sleep
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import database_is_unable
@@ -16,11 +15,14 @@ from pipeline.journey.attempt import Attempt
 from pipeline.journey.settle import DEAD_LETTERED
 from pipeline.observe.counters import count
 from pipeline.store import database
+from pipeline.store.gateway import client, session, settlement
 from pipeline.store.group_statement import Ask, ClaimRow
 
 if TYPE_CHECKING:
     from pipeline.broker.delivery import Delivery
     from pipeline.journey.message import MessageRef
+    from pipeline.store.gateway.settlement import TakeOver
+    from pipeline.store.group_statement import ClaimVerdict
     from pipeline.worker.process import WorkerProcess
 
 # A lock that is free for a moment may belong to a worker that is just reconnecting: look twice.
@@ -33,12 +35,8 @@ SETTLED = 3.0
 # aside and the thread free: an application may hold it for as long as it likes.
 LOCKED_LOOKS = (0.03, 0.1)
 ASIDE, LONGEST_ASIDE = 0.5, 5.0
-ALIVE = text("SELECT pipeline.alive(:holder), extract(epoch FROM now() - pg_postmaster_start_time())")
-LAST = text("SELECT outcome FROM pipeline.attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 1")
-TAKE_OVER = text("SELECT pipeline.take_over(:worker, :id, :send, :holder, :fence, :delivery)")
-BRIEFLY = text("SET LOCAL lock_timeout = '200ms'")
-REPLAY = text("SELECT pipeline.replay(:id, :send)")
-TELL_MAINTENANCE = text("SELECT pg_notify('pipeline_maintenance', 'dead')")
+# How long a failed job's row is waited for, in milliseconds.
+BRIEFLY = 200
 
 
 def claim_phase(worker: WorkerProcess, spec: PhaseSpec, ref: MessageRef, delivery: Delivery) -> Attempt | None:
@@ -46,7 +44,7 @@ def claim_phase(worker: WorkerProcess, spec: PhaseSpec, ref: MessageRef, deliver
     or it is set aside because nothing can be said yet."""
     for _ in range(LOOKS):
         row = worker.committer.claim(Ask(ref.job_id, spec.queue, ref.send, ref.sent_at, delivery))
-        verdict = row.verdict
+        verdict: ClaimVerdict | TakeOver = row.verdict
         if verdict == "claimed":
             return _claim(spec, ref.job_id, row, delivery)
         if verdict == "running" and ref.send is not None:
@@ -72,7 +70,7 @@ def _set_aside(worker: WorkerProcess, delivery: Delivery) -> bool:
     return True
 
 
-def _meet(worker: WorkerProcess, ref: MessageRef, holder: str, fence: int, delivery: Delivery) -> str:
+def _meet(worker: WorkerProcess, ref: MessageRef, holder: str, fence: int, delivery: Delivery) -> TakeOver:
     """The job runs elsewhere. A living holder keeps it; a dead one loses it to us, under a new fence."""
     if holder == worker.id:
         free, gone = False, _seen_twice(lambda: not worker.runs(ref.job_id))
@@ -80,18 +78,20 @@ def _meet(worker: WorkerProcess, ref: MessageRef, holder: str, fence: int, deliv
         free = gone = _seen_twice(lambda: _lock_is_free(worker, holder))
     if holder == worker.id and not gone:
         return "held"
-    values = {
-        "worker": worker.id,
-        "id": ref.job_id,
-        "send": ref.send,
-        "holder": holder,
-        "fence": fence,
-        "delivery": delivery.id,
-    }
     # A take-over whose answer is lost must be asked for again by us: to all others we would look like its holder.
-    verdict: str = database.insist(lambda connection: connection.execute(TAKE_OVER, values).scalar_one())
+    verdict = database.insist(
+        lambda connection: settlement.take_over(
+            connection,
+            ref.job_id,
+            worker_id=worker.id,
+            send=ref.send,
+            holder=holder,
+            fence=fence,
+            delivery=delivery.id,
+        )
+    )
     if free:
-        database.insist(lambda connection: connection.execute(TELL_MAINTENANCE))
+        database.insist(settlement.tell_maintenance)
     if verdict == "claimed":
         count("taken_over")
         worker.log.warning("took over from a dead worker", job=str(ref.job_id), holder=holder)
@@ -114,8 +114,8 @@ def _seen_twice(gone: Callable[[], bool]) -> bool:
 def _lock_is_free(worker: WorkerProcess, holder: str) -> bool:
     """Just after an outage every lock is free; wait until workers have had time to take theirs again."""
     while True:
-        alive, up = database.insist(lambda connection: connection.execute(ALIVE, {"holder": holder}).one())
-        if alive or min(float(up), worker.liveness.back_for()) >= SETTLED:
+        alive, up = database.insist(lambda connection: settlement.alive(connection, holder))
+        if alive or min(up, worker.liveness.back_for()) >= SETTLED:
             return not alive
         sleep(SECOND_LOOK)
 
@@ -135,16 +135,15 @@ def _refuse(worker: WorkerProcess, ref: MessageRef, delivery: Delivery, verdict:
 
 def _is_dead_letter(ref: MessageRef) -> bool:
     """Its budget was used up, and the connection broke before the message could be rejected: it is rejected now."""
-    return database.insist(lambda connection: connection.execute(LAST, {"id": ref.job_id}).scalar()) in DEAD_LETTERED
+    return database.insist(lambda connection: settlement.last_outcome(connection, ref.job_id)) in DEAD_LETTERED
 
 
 def _revive(worker: WorkerProcess, ref: MessageRef, delivery: Delivery) -> None:
     """A message that was moved back from the dead-letter queue starts its failed job again."""
-    values = {"id": ref.job_id, "send": ref.send}
     try:
         with database.engine().begin() as connection:
-            connection.execute(BRIEFLY)
-            revived = connection.execute(REPLAY, values).scalar_one()
+            session.bound_lock_waits(connection, BRIEFLY)
+            revived = client.replay_send(connection, ref.job_id, ref.send)
     except SQLAlchemyError as error:
         if not database_is_unable(error):
             raise

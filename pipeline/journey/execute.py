@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeline.broker.delivery import Delivery
     from pipeline.declare.phase import PhaseSpec
     from pipeline.journey.attempt import Attempt
-    from pipeline.store.group_statement import Completed
+    from pipeline.store.gateway.completion import Completed
     from pipeline.worker.process import WorkerProcess
 
 

@@ -8,14 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from time import monotonic, sleep
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from pipeline.declare.errors import Snooze
 from pipeline.store import database
+from pipeline.store.gateway import rate_limits, session
+from pipeline.store.gateway.rate_limits import Lease
 
 # A permit this near is slept for; one further away is waited for in PostgreSQL. The gate lets jobs through as early as
 # that (pipeline.horizon). All in seconds.
@@ -24,18 +25,13 @@ UNLIMITED = 1.0
 # How long to leave a rate limit alone whose row another transaction holds, and what PostgreSQL says then.
 BUSY = 0.5
 LOCKED = "55P03"
-TURN = text(
-    "SELECT granted, first_in, spacing, grace, wait, reason"
-    " FROM pipeline.take_permits(:rate_limit, :job, :calls, :horizon)"
-)
-
-PAUSE = text("SELECT pipeline.pause_rate_limit(:name, now() + make_interval(secs => :seconds), :reason)")
+# How long a pause waits for that row, in milliseconds.
+PATIENCE = 1000
 
 
 def set_rate_limit(connection: Connection, name: str, rate: float | None, burst: float | None = None) -> None:
     """Let a rate limit have ``rate`` calls a second and a bucket of ``burst`` (by default one second's worth)."""
-    values = {"name": name, "rate": rate, "burst": burst}
-    connection.execute(text("SELECT pipeline.set_rate_limit(:name, :rate, :burst)"), values)
+    rate_limits.set_rate_limit(connection, name, rate, burst)
 
 
 def pause_rate_limit(name: str, seconds: float, reason: str) -> None:
@@ -43,11 +39,10 @@ def pause_rate_limit(name: str, seconds: float, reason: str) -> None:
 
     In a transaction of its own. If an application holds the row, every worker finds out for itself.
     """
-    values = {"name": name, "seconds": seconds, "reason": reason}
     try:
         with database.engine().begin() as connection:
-            connection.execute(text("SET LOCAL lock_timeout = '1s'"))
-            connection.execute(PAUSE, values)
+            session.bound_lock_waits(connection, PATIENCE)
+            rate_limits.pause_rate_limit(connection, name, seconds, reason)
     except DBAPIError as error:
         if not is_locked(error):
             raise
@@ -82,7 +77,7 @@ class Leased:
 class Permits:
     """The leases of a process. One thread a rate limit asks PostgreSQL; the others take from what it brings."""
 
-    def __init__(self, ask: Callable[[UUID, str, int], Any]) -> None:
+    def __init__(self, ask: Callable[[UUID, str, int], Lease]) -> None:
         self._ask = ask
         self._leases: dict[str, Leased] = {}
         self._lock = threading.Lock()
@@ -133,7 +128,6 @@ def _permits() -> Permits:
     return Permits(_from_postgres)
 
 
-def _from_postgres(job_id: UUID, rate_limit: str, calls: int) -> Any:
-    values = {"rate_limit": rate_limit, "job": job_id, "calls": calls, "horizon": HORIZON}
+def _from_postgres(job_id: UUID, rate_limit: str, calls: int) -> Lease:
     with database.engine().begin() as connection:
-        return connection.execute(TURN, values).one()
+        return rate_limits.take_permits(connection, rate_limit, job_id, calls, HORIZON)

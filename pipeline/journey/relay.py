@@ -5,16 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from time import monotonic
-from typing import Any
-
-import psycopg
-from psycopg.rows import TupleRow
 
 from pipeline.broker.outbound import Outbound, Outgoing
 from pipeline.journey.message import compose, encode
 from pipeline.journey.refusals import Refusals
 from pipeline.observe import logs
 from pipeline.observe.counters import count
+from pipeline.store.engine import Wire
+from pipeline.store.gateway import sending
+from pipeline.store.gateway.sending import Admitted
 from pipeline.store.leader import LeaderLock, LeaderThread, told
 
 log = logs.get("pipeline.relay")
@@ -23,10 +22,6 @@ BATCH = 100
 FASTEST_LOOK, SLOWEST_LOOK = 0.1, 0.5
 # A leader that does not reach RabbitMQ for so long lets another lead; the first tries to reconnect take less.
 WITHOUT_BROKER = 2.0
-ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body, trace_id, span_id, sent_at
-    FROM pipeline.admit(%s, %s, %s)"""
-UNSEND = "SELECT pipeline.unsend(%s::uuid[], %s::bigint[], 'unconfirmed')"
-STILL_SENT = "SELECT pipeline.still_sent(%s::uuid[], %s::bigint[])"
 
 
 class Relay:
@@ -75,8 +70,8 @@ class Relay:
     def _reaches_broker(self) -> bool:
         return self._outbound.ready.wait(0.5)
 
-    def _lead(self, lock: LeaderLock, connection: psycopg.Connection[TupleRow]) -> None:
-        connection.execute("LISTEN pipeline_relay")
+    def _lead(self, lock: LeaderLock, connection: Wire) -> None:
+        sending.listen(connection)
         reached = monotonic()
         while not self._leader.stopping:
             lock.check()
@@ -91,29 +86,29 @@ class Relay:
             else:
                 self._leader.waiter.wait(None, FASTEST_LOOK)
 
-    def _send(self, connection: psycopg.Connection[TupleRow]) -> bool:
+    def _send(self, connection: Wire) -> bool:
         """Admit a batch, publish it, wait once for all confirms. True if there may be more at once."""
         self._unsend(connection)
-        rows = connection.execute(ADMIT, (self._worker_no, BATCH, self._refusals.resting())).fetchall()
-        if not rows:
+        admitted = sending.admit(connection, self._worker_no, BATCH, self._refusals.resting())
+        if not admitted:
             return False
         self._moved = True
-        failed = self._publish([_outgoing(row) for row in rows])
-        count("relay.sent", len(rows) - len(failed))
+        failed = self._publish([_outgoing(one) for one in admitted])
+        count("relay.sent", len(admitted) - len(failed))
         if failed:
             log.warning("RabbitMQ did not confirm; sending again", messages=len(failed))
             self._unsent += failed
             self._unsend(connection)
-        self._refusals.heard((row[1] for row in rows), (message.queue for message in failed))
-        return len(rows) >= BATCH or bool(failed)
+        self._refusals.heard((one.queue for one in admitted), (message.queue for message in failed))
+        return len(admitted) >= BATCH or bool(failed)
 
-    def _unsend(self, connection: psycopg.Connection[TupleRow]) -> None:
+    def _unsend(self, connection: Wire) -> None:
         """What was not confirmed is sent under a new number; a row that another transaction holds, the next time."""
         if not self._unsent:
             return
-        values = ([str(m.job_id) for m in self._unsent], [m.send for m in self._unsent])
-        connection.execute(UNSEND, values)
-        left = {row[0] for row in connection.execute(STILL_SENT, values).fetchall()}
+        jobs, sends = [message.job_id for message in self._unsent], [message.send for message in self._unsent]
+        sending.unsend(connection, jobs, sends)
+        left = sending.still_sent(connection, jobs, sends)
         self._unsent = [message for message in self._unsent if message.job_id in left]
 
     def _publish(self, messages: list[Outgoing]) -> list[Outgoing]:
@@ -137,9 +132,8 @@ class Relay:
             self._refusals.forget()
             self._on_reconnect()
 
-    def _rest(self, connection: psycopg.Connection[TupleRow]) -> None:
-        row = connection.execute("SELECT seconds, waiting FROM pipeline.next_due()").fetchone()
-        seconds, waiting = row if row else (None, False)
+    def _rest(self, connection: Wire) -> None:
+        seconds, waiting = sending.next_due(connection)
         pauses = [self._backstop, self._refusals.next_try(), self._next_look(waiting)]
         if seconds is not None:
             pauses.append(max(seconds, 0.0) + 0.001)
@@ -164,18 +158,17 @@ class Relay:
         return self._pause
 
 
-def _outgoing(row: Any) -> Outgoing:
-    job_id, queue, actor, send, attempt, max_attempts, priority, body, trace_id, span_id, sent_at = row
+def _outgoing(one: Admitted) -> Outgoing:
     message = compose(
-        job_id=job_id,
-        queue=queue,
-        actor=actor,
-        send=send,
-        attempt=attempt,
-        max_attempts=max_attempts,
-        sent_at=sent_at,
-        body=body,
-        trace_id=trace_id,
-        span_id=span_id,
+        job_id=one.job_id,
+        queue=one.queue,
+        actor=one.actor,
+        send=one.send,
+        attempt=one.attempt,
+        max_attempts=one.max_attempts,
+        sent_at=one.sent_at,
+        body=one.body,
+        trace_id=one.trace_id,
+        span_id=one.span_id,
     )
-    return Outgoing(queue, encode(message), priority, job_id, send, sent_at)
+    return Outgoing(one.queue, encode(message), one.priority, one.job_id, one.send, one.sent_at)

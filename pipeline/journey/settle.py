@@ -8,9 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from time import sleep
-from typing import TYPE_CHECKING, Any
-
-from sqlalchemy import TextClause, text
+from typing import TYPE_CHECKING
 
 from pipeline import settings
 from pipeline.declare import json
@@ -27,15 +25,17 @@ from pipeline.declare.errors import (
 from pipeline.declare.outcome import Done
 from pipeline.declare.phase import BODY_LIMIT
 from pipeline.journey.attempt import Attempt, Interrupted
-from pipeline.journey.write import FIRST_PAUSE, LONGEST_PAUSE, Locked, complete_with_write
+from pipeline.journey.write import FIRST_PAUSE, LONGEST_PAUSE, StillLocked, complete_with_write
 from pipeline.observe.counters import count
 from pipeline.store.database import insist
-from pipeline.store.group_statement import Completed, Completion
+from pipeline.store.gateway import rate_limits, settlement
+from pipeline.store.gateway.completion import Completed
+from pipeline.store.gateway.settlement import Crash, Fail, Release, Retry, Snooze, Transition, Verdict
+from pipeline.store.group_statement import Completion
 
 if TYPE_CHECKING:
     from pipeline.worker.process import WorkerProcess
 
-PAUSE = text("SELECT pipeline.pause(:queue, :seconds)")
 # How often a worker's thread asks for a row that another transaction holds, before it leaves that to one that can wait.
 TRIES = 3
 DEAD_LETTERED = ("exhausted", "poisoned")
@@ -45,7 +45,7 @@ TAKEN_AWAY = ("lost", "cancelled", "crashed", "stale")
 
 def settle(worker: WorkerProcess, attempt: Attempt, done: Done | Completed) -> None:
     """Success: with writes in one transaction of their own, without them in the process's next batch."""
-    if isinstance(done, Completed):
+    if not isinstance(done, Done):
         _hand_over(worker, attempt, done)
         return
     result, continuing = encode_result(attempt, done), worker.continuing.way(attempt)
@@ -56,7 +56,7 @@ def settle(worker: WorkerProcess, attempt: Attempt, done: Done | Completed) -> N
     complete = partial(complete_with_write, worker.no, attempt, done.write, result)
     try:
         _hand_over(worker, attempt, complete(continuing, tries=TRIES))
-    except Locked:
+    except StillLocked:
         worker.log.info(
             "settled later: another transaction holds the job", job=str(attempt.job_id), fence=attempt.fence
         )
@@ -95,16 +95,16 @@ def encode_result(attempt: Attempt, done: Done) -> str | None:
     return encoded.decode()
 
 
-def settle_error(worker: WorkerProcess, attempt: Attempt, error: BaseException) -> str:
+def settle_error(worker: WorkerProcess, attempt: Attempt, error: BaseException) -> Verdict:
     """Failure: classify, then make the fenced transition, however long PostgreSQL takes. Returns the verdict.
 
     'locked' if another transaction holds the row for longer than a moment: nothing is done yet (see settle_for_good).
     """
-    function, values = _transition(attempt, error)
-    if function is None:
+    transition = _transition(attempt, error)
+    if transition is None:
         return _discard(worker, attempt, error)
-    statement, pause, tries = text(f"SELECT {function}"), FIRST_PAUSE, TRIES
-    while (verdict := _ask(statement, {**_key(attempt), **values})) == "locked" and (tries := tries - 1):
+    pause, tries = FIRST_PAUSE, TRIES
+    while (verdict := _make(transition, attempt)) == "locked" and (tries := tries - 1):
         sleep(pause)
         pause *= 2
     if verdict == "locked":
@@ -126,14 +126,14 @@ def settle_error(worker: WorkerProcess, attempt: Attempt, error: BaseException) 
     return verdict
 
 
-def _discard(worker: WorkerProcess, attempt: Attempt, error: BaseException) -> str:
+def _discard(worker: WorkerProcess, attempt: Attempt, error: BaseException) -> Verdict:
     count("discarded")
     worker.log.warning("result discarded", job=str(attempt.job_id), fence=attempt.fence, reason=str(error))
     worker.liveness.lost(attempt)
     return "lost"
 
 
-def _settled(worker: WorkerProcess, attempt: Attempt, error: BaseException) -> str | None:
+def _settled(worker: WorkerProcess, attempt: Attempt, error: BaseException) -> Verdict | None:
     """None while the row is locked, and after an error that nobody thought of: a job is never left without an end."""
     try:
         verdict = settle_error(worker, attempt, error)
@@ -156,48 +156,40 @@ def settle_for_good(worker: WorkerProcess, attempt: Attempt, error: BaseExceptio
     worker.liveness.release(attempt)
 
 
-def _ask(statement: TextClause, values: dict[str, Any]) -> str:
-    verdict: str = insist(lambda connection: connection.execute(statement, values).scalar_one())
-    return verdict
+def _make(transition: Transition, attempt: Attempt) -> Verdict:
+    return insist(lambda connection: settlement.settle(connection, attempt.job_id, attempt.fence, transition))
 
 
-def _transition(attempt: Attempt, error: BaseException) -> tuple[str | None, dict[str, Any]]:
+def _transition(attempt: Attempt, error: BaseException) -> Transition | None:
+    """What the error makes of the job; None if the job is no longer the attempt's."""
     if isinstance(error, Interrupted):
         return _interrupted(attempt)
     if isinstance(error, Cancelled | StaleClaim):
-        return None, {}
+        return None
     if isinstance(error, Crashed):
-        return "pipeline.crash(:id, :fence, 'crashed', :error, true)", {"error": str(error)}
+        return Crash(str(error))
     match classify(error, datetime.now(UTC)):
         case SnoozeFor(seconds, reason, asked):
             if attempt.spec.shared_limit and reason in ("retry_after", "rate_limit"):
-                insist(lambda connection: connection.execute(PAUSE, {"queue": attempt.spec.queue, "seconds": seconds}))
-            return _snooze("snoozed", reason, seconds, describe(error), asked=asked)
+                insist(lambda connection: rate_limits.pause_queue(connection, attempt.spec.queue, seconds))
+            return Snooze(reason, seconds, describe(error), asked=asked)
         case GiveUp():
-            return "pipeline.fail(:id, :fence, :error)", {"error": describe(error)}
+            return Fail(describe(error))
         case _:
             return _retry(attempt, describe(error))
 
 
-def _interrupted(attempt: Attempt) -> tuple[str | None, dict[str, Any]]:
+def _interrupted(attempt: Attempt) -> Transition | None:
     if attempt.reason == "shutdown":
-        return _snooze("released", "shutdown", 0.0, None)
+        return Release()
     if attempt.reason == "time_limit":
         return _retry(attempt, f"the time limit of {attempt.spec.time_limit:g} s was exceeded")
-    return None, {}
+    return None
 
 
-def _retry(attempt: Attempt, error: str) -> tuple[str, dict[str, Any]]:
+def _retry(attempt: Attempt, error: str) -> Retry:
     plain = attempt.spec.backoff.delay(attempt.attempts + 1, random.random())  # noqa: S311  jitter
-    delay = plain * settings.get().backoff_scale
-    return "pipeline.retry(:id, :fence, :error, :delay)", {"error": error, "delay": delay}
-
-
-def _snooze(
-    outcome: str, reason: str, seconds: float, error: str | None, *, asked: bool = False
-) -> tuple[str, dict[str, Any]]:
-    values = {"outcome": outcome, "reason": reason, "delay": seconds, "error": error, "asked": asked}
-    return "pipeline.snooze(:id, :fence, :outcome, :reason, :delay, :error, :asked)", values
+    return Retry(error, plain * settings.get().backoff_scale)
 
 
 def describe(error: BaseException) -> str:
@@ -211,7 +203,3 @@ def describe(error: BaseException) -> str:
     told = f"{type(cause).__name__}: {said}{where}"[:4000]
     # PostgreSQL takes neither NUL nor half a surrogate pair, and an error must always be recordable.
     return told.replace("\x00", "�").encode("utf-8", "replace").decode()
-
-
-def _key(attempt: Attempt) -> dict[str, Any]:
-    return {"id": attempt.job_id, "fence": attempt.fence}

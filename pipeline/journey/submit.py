@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import psycopg
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from pipeline.declare import json
@@ -18,17 +18,13 @@ from pipeline.declare.errors import BadInput
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.observe.counters import count
 from pipeline.store import database
+from pipeline.store.gateway import client
 
 if TYPE_CHECKING:
     # Loaded by whoever has a session; a worker has none and starts faster without.
     from sqlalchemy.orm import Session
 
     Caller = Session | Connection | None
-
-SUBMIT = text(
-    "SELECT pipeline.submit_many(:workflow, CAST(:bodies AS jsonb[]), :priority, CAST(:batch AS uuid), :trace,"
-    " CAST(:keys AS text[]), CAST(:due AS timestamptz), :rate_limit)"
-)
 
 
 def submit(
@@ -77,46 +73,44 @@ def submit_many(
     """Submit any number of jobs in one round trip, in their order."""
     if not bodies:
         return []
-    values = {
-        "workflow": workflow,
-        "bodies": as_array(_encode(body, place) for place, body in enumerate(bodies, 1)),
-        "priority": priority,
-        "batch": batch,
-        "trace": traceparent,
-        "keys": None if keys is None else list(keys),
-        "due": due,
-        "rate_limit": rate_limit,
-    }
+    encoded = as_array(_encode(body, place) for place, body in enumerate(bodies, 1))
     with readable_errors(), _connection(caller) as connection:
-        return list(connection.execute(SUBMIT, values).scalars())
+        return client.submit_many(
+            connection,
+            workflow,
+            encoded,
+            priority=priority,
+            keys=keys,
+            batch=batch,
+            due=due,
+            traceparent=traceparent,
+            rate_limit=rate_limit,
+        )
 
 
 def cancel(caller: Caller, job_id: UUID, reason: str = "cancelled by request") -> bool:
     """Cancel a job. True if this call did it, False if the job does not exist or has already finished."""
-    return bool(_call(caller, "pipeline.cancel(:id, :reason)", id=job_id, reason=reason))
+    with readable_errors(), _connection(caller) as connection:
+        return client.cancel(connection, job_id, reason)
 
 
 def replay(caller: Caller, job_id: UUID) -> bool:
     """Start the phase of a failed job again, with fresh budgets. False if the job is not failed."""
-    return bool(_call(caller, "pipeline.replay(:id)", id=job_id))
+    with readable_errors(), _connection(caller) as connection:
+        return client.replay(connection, job_id)
 
 
 def open_batch(caller: Caller, then: str | None = None, body: Mapping[str, Any] | None = None) -> UUID:
     """Open a batch; when it is sealed and all its jobs are final, a job of the workflow ``then`` is submitted, once."""
-    found: UUID = _call(
-        caller, "pipeline.open_batch(:then, CAST(:body AS jsonb))", then=then, body=_encode(body or {}, 1)
-    )
-    return found
+    encoded = _encode(body or {}, 1)
+    with readable_errors(), _connection(caller) as connection:
+        return client.open_batch(connection, then, encoded)
 
 
 def seal_batch(caller: Caller, batch: UUID) -> None:
     """No more jobs will join the batch."""
-    _call(caller, "pipeline.seal_batch(:batch)", batch=batch)
-
-
-def _call(caller: Caller, function: str, **values: Any) -> Any:
     with readable_errors(), _connection(caller) as connection:
-        return connection.execute(text(f"SELECT {function}"), values).scalar()
+        client.seal_batch(connection, batch)
 
 
 def _encode(body: Mapping[str, Any], place: int) -> str:
@@ -165,7 +159,7 @@ def readable_errors() -> Iterator[None]:
         raise
 
 
-REASONS = {
+REASONS: dict[client.SendAnswer, str] = {
     "accepted": "the job is on its way to its queue",
     "already_queued": "a message for this job is in the queue or about to be",
     "already_running": "a worker holds this job",
@@ -182,7 +176,7 @@ class Requested:
     """What became of the request. True in a condition when the job was accepted."""
 
     job_id: str
-    reason: str
+    reason: client.SendAnswer
 
     def __bool__(self) -> bool:
         return self.reason == "accepted"
@@ -198,12 +192,10 @@ def request_send(spec: PhaseSpec, job_id: UUID | str) -> Requested:
     except ValueError:
         return _refuse(str(job_id), "unknown_job")
     with database.engine().begin() as connection:
-        reason = connection.execute(
-            text("SELECT pipeline.request_send(:job, :queue)"), {"job": known, "queue": spec.queue}
-        ).scalar_one()
+        reason = client.request_send(connection, known, spec.queue)
     return Requested(str(known), reason) if reason == "accepted" else _refuse(str(known), reason)
 
 
-def _refuse(job_id: str, reason: str) -> Requested:
+def _refuse(job_id: str, reason: client.SendAnswer) -> Requested:
     count(f"refused.{reason}")
     return Requested(job_id, reason)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import StaleClaim, database_is_unable
 from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.store import database
-from pipeline.store.group_statement import Completed
+from pipeline.store.gateway import completion, settlement
+from pipeline.store.gateway.completion import Answer, Completed, Locked, Lost
 
-COMPLETE = text("""SELECT verdict, queue, actor, send, max_attempts, sent_at, fence, body, result,
-        verdict IN ('done', 'handed_over') OR (verdict = 'continued' AND sent_at = now()) AS moved
-    FROM pipeline.complete(:worker, ARRAY[CAST(:id AS uuid)], ARRAY[CAST(:fence AS bigint)],
-                           ARRAY[CAST(:result AS jsonb)], NULL, ARRAY[CAST(:continuing AS text)])""")
-HOLD = text("SELECT pipeline.hold(:id, :fence)")
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
 
-class Locked(Exception):
+class StillLocked(Exception):
     """Another transaction holds the job's row."""
 
 
@@ -46,24 +42,25 @@ def complete_with_write(
 
     The write is repeated, and not the phase, while PostgreSQL cannot just now or another transaction holds the job's
     row. Between two tries nothing is kept locked, and the time is not the attempt's: each try is bounded by itself.
-    After so many ``tries`` that found the row locked, Locked is raised.
+    After so many ``tries`` that found the row locked, StillLocked is raised.
     """
-    values = {
-        "worker": worker_no,
-        "id": attempt.job_id,
-        "fence": attempt.fence,
-        "result": result,
-        "continuing": continuing,
-    }
+    complete = partial(
+        completion.complete,
+        job_id=attempt.job_id,
+        fence=attempt.fence,
+        worker_no=worker_no,
+        result=result,
+        continuing=continuing,
+    )
     pause, locked = FIRST_PAUSE, 0
     while True:
         try:
             if locked:
                 _ask_for_row(attempt)
-            return _try(attempt, write, values)
+            return _try(attempt, write, complete)
         except _Before as earlier:
             return earlier.completed
-        except Locked:
+        except StillLocked:
             locked += 1
         except SQLAlchemyError as error:
             if attempt.reason is not None:
@@ -71,21 +68,20 @@ def complete_with_write(
             if not database_is_unable(error):
                 raise
         if tries is not None and locked >= tries:
-            raise Locked
+            raise StillLocked
         attempt.detach()
         attempt.pause(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def _try(attempt: Attempt, write: Callable[[Connection], None], values: dict[str, Any]) -> Completed:
+def _try(attempt: Attempt, write: Callable[[Connection], None], complete: Callable[[Connection], Answer]) -> Completed:
     attempt.begin_write()
     with database.engine().begin() as connection, attempt.writing(database.raw(connection)):
         write(connection)
-        *row, moved = connection.execute(COMPLETE, values).one()
-        completed = Completed(*row)
-        if completed.verdict == "locked":
-            raise Locked
-        if completed.verdict == "lost":
+        completed, moved = complete(connection)
+        if isinstance(completed, Locked):
+            raise StillLocked
+        if isinstance(completed, Lost):
             raise StaleClaim(f"job {attempt.job_id}: fence {attempt.fence} is no longer held; its result was discarded")
         if not moved:
             raise _Before(completed)
@@ -95,5 +91,5 @@ def _try(attempt: Attempt, write: Callable[[Connection], None], values: dict[str
 def _ask_for_row(attempt: Attempt) -> None:
     """A write that is sure to find the row locked is not run in vain."""
     with database.engine().begin() as connection:
-        if connection.execute(HOLD, {"id": attempt.job_id, "fence": attempt.fence}).scalar_one() is None:
-            raise Locked
+        if settlement.hold(connection, attempt.job_id, attempt.fence) is None:
+            raise StillLocked

@@ -10,16 +10,17 @@ from pika.exceptions import AMQPError
 from pipeline.broker import counts
 from pipeline.broker.topology import dead_letter_queue
 from pipeline.journey.message import InvalidEnvelope, parse
-from pipeline.maintenance.sweeps import Connection
 from pipeline.observe import logs
 from pipeline.observe.counters import count
+from pipeline.store.engine import Wire
+from pipeline.store.gateway import recovery
 
 log = logs.get("pipeline.dead_letters")
 MOST = 1000
 OURS = "rejected"
 
 
-def read_back(connection: Connection, amqp_url: str, queue: str) -> int:
+def read_back(connection: Wire, amqp_url: str, queue: str) -> int:
     """Fail the jobs whose messages RabbitMQ gave up, with the reason. The letters stay where they are."""
     try:
         broker = counts.connect(amqp_url)
@@ -42,7 +43,7 @@ def read_back(connection: Connection, amqp_url: str, queue: str) -> int:
     return failed
 
 
-def _fail(connection: Connection, queue: str, headers: dict[str, Any], body: Any) -> bool:
+def _fail(connection: Wire, queue: str, headers: dict[str, Any], body: Any) -> bool:
     deaths = headers.get("x-death") or [{}]
     reason = str(deaths[0].get("reason", OURS))
     if reason == OURS:
@@ -52,8 +53,7 @@ def _fail(connection: Connection, queue: str, headers: dict[str, Any], body: Any
     except (InvalidEnvelope, orjson.JSONDecodeError, LookupError, TypeError):
         return False
     said = f"RabbitMQ gave the message up ({reason}): it was delivered again and again and never claimed"
-    row = connection.execute("SELECT pipeline.undeliverable(%s, %s, %s)", (header.job_id, header.send, said)).fetchone()
-    done = bool(row and row[0])
+    done = recovery.undeliverable(connection, header.job_id, header.send, said)
     if done:
         count("undeliverable")
         log.warning("job failed: undeliverable", job=str(header.job_id), queue=queue, reason=reason)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from pipeline.journey.submit import readable_errors
+from pipeline.store.gateway import upkeep
+from pipeline.store.gateway.upkeep import Undeclared
 
-UNDECLARED = text("SELECT queue, jobs, running FROM pipeline.undeclared()")
-MOVE = text("SELECT moved, running, locked, last FROM pipeline.move(:queue, :phase, :after, :most)")
 BATCH = 1000
 
 
@@ -27,8 +27,7 @@ def move(engine: Engine, queue: str, phase: str, batch: int = BATCH) -> Moved:
     total, after = Moved(), None
     while True:
         with readable_errors(), engine.begin() as connection:
-            values = {"queue": queue, "phase": phase, "after": after, "most": batch}
-            moved, running, locked, after = connection.execute(MOVE, values).one()
+            moved, running, locked, after = upkeep.move(connection, queue, phase, after=after, most=batch)
         total.moved += moved
         total.running += running
         total.locked += locked
@@ -36,7 +35,7 @@ def move(engine: Engine, queue: str, phase: str, batch: int = BATCH) -> Moved:
             return total
 
 
-def undeclared(engine: Engine) -> list[tuple[str, int, int]]:
-    """Phases that nobody declares any more and that still have jobs: queue, jobs, and how many of them run."""
+def undeclared(engine: Engine) -> list[Undeclared]:
+    """Phases that nobody declares any more and that still have jobs."""
     with engine.connect() as connection:
-        return [(row.queue, row.jobs, row.running) for row in connection.execute(UNDECLARED)]
+        return upkeep.undeclared(connection)

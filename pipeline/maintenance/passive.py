@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pipeline.broker.counts import ready_messages
-from pipeline.maintenance.sweeps import Connection
 from pipeline.settings import Settings
+from pipeline.store.engine import Wire
+from pipeline.store.gateway import reconciliation
+from pipeline.store.gateway.session import clock
 
 # Only messages that RabbitMQ has confirmed are judged; so young a one may not have found its place in the queue.
 SETTLED = timedelta(seconds=1)
@@ -16,11 +18,6 @@ NOTICED = timedelta(seconds=40)
 # A queue delivers in order: what is overtaken by so much is in somebody's hands or lost. In hand it can be held up
 # behind the messages of other queues, but not for ever.
 OVERTAKEN, LONG_OVERTAKEN = 60, 180
-
-UNCLAIMED = """SELECT ph.queue, count(*) FROM pipeline.unclaimed(%s) u JOIN pipeline.phases ph ON ph.id = u.phase_id
-    GROUP BY ph.queue"""
-PASSED = "SELECT queue, count(*) FROM pipeline.overtaken(%s, %s) GROUP BY queue"
-IN_HAND = "SELECT queue, held, unheard FROM pipeline.unstarted_messages(%s, %s)"
 
 
 @dataclass(frozen=True)
@@ -64,46 +61,39 @@ class PassiveLooks:
         self._url = config.rabbitmq_url.get_secret_value()
         self._beat = timedelta(seconds=config.heartbeat_seconds)
 
-    def ask(self, connection: Connection) -> Asked | None:
+    def ask(self, connection: Wire) -> Asked | None:
         """None if RabbitMQ cannot be asked. Nothing in ``ready``: all is well."""
-        before = _now(connection) - SETTLED
-        rows: dict[str, int] = dict(connection.execute(UNCLAIMED, (before,)).fetchall())
+        before = clock(connection) - SETTLED
+        rows = reconciliation.unclaimed(connection, before)
         if not rows:
             return Asked(before, before, {})
         ready = ready_messages(self._url, rows)
         if ready is None:
             return None
-        at = _now(connection)
-        passed: dict[str, int] = dict(connection.execute(PASSED, (before, OVERTAKEN)).fetchall())
-        rows = dict(connection.execute(UNCLAIMED, (before,)).fetchall())
+        at = clock(connection)
+        passed = reconciliation.overtaken(connection, before, OVERTAKEN)
+        rows = reconciliation.unclaimed(connection, before)
         return Asked(before, at, {q: ready[q] for q in ready if ready[q] < rows.get(q, 0) or q in passed})
 
-    def judge(self, connection: Connection, asked: Asked) -> Verdict | None:
+    def judge(self, connection: Wire, asked: Asked) -> Verdict | None:
         """None while a worker that may hold messages has not been heard."""
-        hands = connection.execute(IN_HAND, (asked.at, NOTICED + self._beat)).fetchall()
-        patient = _now(connection) < asked.at + 1.5 * self._beat + timedelta(seconds=1)
+        hands = reconciliation.unstarted_messages(connection, asked.at, NOTICED + self._beat)
+        patient = clock(connection) < asked.at + 1.5 * self._beat + timedelta(seconds=1)
         if patient and any(unheard for queue, _, unheard in hands if queue in asked.ready):
             return None
         held = {queue: n for queue, n, _ in hands}
         found = {queue: n + held.get(queue, 0) for queue, n in asked.ready.items()}
-        rows: dict[str, int] = dict(connection.execute(UNCLAIMED, (asked.before,)).fetchall())
+        rows = reconciliation.unclaimed(connection, asked.before)
         short = {queue: Short(rows[queue], n) for queue, n in found.items() if n < rows.get(queue, 0)}
         return Verdict(asked.before, short, self._overtaken(connection, asked, held))
 
-    def too_late(self, connection: Connection, asked: Asked) -> bool:
+    def too_late(self, connection: Wire, asked: Asked) -> bool:
         """Whether the workers' reports no longer reach back to when RabbitMQ was asked."""
-        return _now(connection) > asked.at + 2 * self._beat + timedelta(seconds=1)
+        return clock(connection) > asked.at + 2 * self._beat + timedelta(seconds=1)
 
-    def _overtaken(self, connection: Connection, asked: Asked, held: dict[str, int]) -> dict[str, int]:
+    def _overtaken(self, connection: Wire, asked: Asked, held: dict[str, int]) -> dict[str, int]:
         """More than can be in hand, or for longer than they would be held up there."""
-        some = connection.execute(PASSED, (asked.before, OVERTAKEN)).fetchall()
-        lost = {queue: OVERTAKEN for queue, n in some if queue in asked.ready and n > held.get(queue, 0)}
-        late = connection.execute(PASSED, (asked.before, LONG_OVERTAKEN)).fetchall() if some else []
-        return {queue: LONG_OVERTAKEN for queue, _ in late if queue in asked.ready} | lost
-
-
-def _now(connection: Connection) -> datetime:
-    row = connection.execute("SELECT clock_timestamp()").fetchone()
-    assert row is not None
-    moment: datetime = row[0]
-    return moment
+        some = reconciliation.overtaken(connection, asked.before, OVERTAKEN)
+        lost = {queue: OVERTAKEN for queue, n in some.items() if queue in asked.ready and n > held.get(queue, 0)}
+        late = reconciliation.overtaken(connection, asked.before, LONG_OVERTAKEN) if some else {}
+        return {queue: LONG_OVERTAKEN for queue in late if queue in asked.ready} | lost

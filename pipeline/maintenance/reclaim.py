@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from datetime import datetime
 from time import monotonic
-from typing import Any
-
-import psycopg
-from psycopg.rows import TupleRow
+from uuid import UUID
 
 from pipeline.observe import logs
 from pipeline.observe.counters import count
+from pipeline.store.engine import Wire
+from pipeline.store.gateway import recovery
+from pipeline.store.gateway.recovery import Reclaimed, SilentJob
 
 log = logs.get("pipeline.reclaim")
 
-Connection = psycopg.Connection[TupleRow]
-
-MISSING = "SELECT pipeline.missing_workers()"
-SILENT = "SELECT job_id, fence, heartbeat_at, stale FROM pipeline.silent_jobs(make_interval(secs => %s))"
 # A suspect whose rows somebody has locked stays one; it is not asked for without a pause.
 SOONEST = 0.5
-RECLAIM = """SELECT job_id, queue, send, worker, verdict
-    FROM pipeline.reclaim(%s::integer[], %s::uuid[], %s::bigint[])"""
-
-
-@dataclass(frozen=True)
-class Reclaimed:
-    """A running job that lost its holder."""
-
-    job_id: Any
-    queue: str
-    send: int
-    worker: str
-    verdict: str
 
 
 class Reclaimer:
@@ -50,17 +33,16 @@ class Reclaimer:
         self._heartbeat = heartbeat
         self._first: dict[Hashable, float] = {}
 
-    def look(self, connection: Connection) -> list[Reclaimed]:
+    def look(self, connection: Wire) -> list[Reclaimed]:
         """Look once; reclaim what was suspect before and still is. Whoever is no suspect any more is forgotten."""
-        missing = [row[0] for row in connection.execute(MISSING).fetchall()]
-        silent = connection.execute(SILENT, (2 * self._heartbeat,)).fetchall()
-        self._remember([*missing, *(row[:3] for row in silent)])
+        missing = recovery.missing_workers(connection)
+        silent = recovery.silent_jobs(connection, 2 * self._heartbeat)
+        self._remember([*missing, *map(_heartbeat, silent)])
         dead = [no for no in missing if self._known(no) >= self._patience]
-        stale = [row for row in silent if row[3] and self._known(row[:3]) >= self._wait(row[:3])]
+        stale = [job for job in silent if job.stale and self._known(_heartbeat(job)) >= self._wait(_heartbeat(job))]
         if not dead and not stale:
             return []
-        values = (dead, [row[0] for row in stale], [row[1] for row in stale])
-        found = [Reclaimed(*row) for row in connection.execute(RECLAIM, values).fetchall()]
+        found = recovery.reclaim(connection, dead, stale)
         for one in found:
             count(f"reclaimed.{one.verdict}")
             log.warning("job reclaimed", job=str(one.job_id), queue=one.queue, worker=one.worker, verdict=one.verdict)
@@ -85,3 +67,8 @@ class Reclaimer:
     def _remember(self, suspects: Iterable[Hashable]) -> None:
         now = monotonic()
         self._first = {suspect: self._first.get(suspect, now) for suspect in suspects}
+
+
+def _heartbeat(job: SilentJob) -> tuple[UUID, int, datetime]:
+    """That very heartbeat: with a new one the job is no suspect any more."""
+    return job.job_id, job.fence, job.heartbeat_at

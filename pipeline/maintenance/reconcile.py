@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 from pipeline.broker.counts import all_messages
 from pipeline.maintenance.dead_letters import read_back
 from pipeline.maintenance.passive import Asked, PassiveLooks, Verdict
-from pipeline.maintenance.sweeps import Connection
 from pipeline.observe import logs
 from pipeline.observe.counters import count
 from pipeline.settings import Settings
+from pipeline.store.engine import Wire
+from pipeline.store.gateway import reconciliation
 
 log = logs.get("pipeline.reconcile")
 
 # RabbitMQ's statistics lag behind by up to five seconds, so that younger rows are not judged.
 SETTLED = 5
 DOUBT = 60
-ANYTHING_OUT = "SELECT EXISTS (SELECT 1 FROM pipeline.outbox WHERE sent_at IS NOT NULL)"
-EXPECTED = "SELECT queue, queued, now(), running FROM pipeline.expected_messages(%s) WHERE queued > 0"
-RESEND = """
-    SELECT pipeline.unsend(array_agg(j.id), array_agg(j.send), 'lost_in_broker')
-    FROM pipeline.outbox o JOIN pipeline.jobs j ON j.id = o.job_id JOIN pipeline.phases ph ON ph.id = o.phase_id
-    WHERE ph.queue = %s AND o.sent_at IS NOT NULL AND o.sent_at <= %s AND pipeline.is_confirmed(o)"""
-RESEND_UNCLAIMED = "SELECT pipeline.resend(%s, %s, %s)"
-RESEND_OVERTAKEN = """SELECT pipeline.unsend(array_agg(job_id), array_agg(send), 'lost_in_broker')
-    FROM pipeline.overtaken(%s, %s) WHERE queue = %s"""
 
 
 class Reconciler:
@@ -41,13 +35,12 @@ class Reconciler:
         self._passive = Passive(config)
         self._counted = Counted(config)
 
-    def check(self, connection: Connection) -> bool:
+    def check(self, connection: Wire) -> bool:
         """True if a queue looks short: it is judged at another look, a second or two later.
 
         It asks RabbitMQ, perhaps for many seconds: not for the thread that sends.
         """
-        row = connection.execute(ANYTHING_OUT).fetchone()
-        if not (row and row[0]) and not self._passive.under_way:
+        if not reconciliation.anything_sent(connection) and not self._passive.under_way:
             return False
         management = self._config.rabbitmq_management_url
         if management is not None and not self._passive.under_way:
@@ -71,17 +64,17 @@ class Counted:
         self._config = config
         self._short: dict[str, datetime] = {}
 
-    def check(self, connection: Connection, found: dict[str, int]) -> bool:
+    def check(self, connection: Wire, found: dict[str, int]) -> bool:
         """True if a queue has fewer messages than it should and wants a second look."""
         short: dict[str, datetime] = {}
-        for queue, sent, moment, running in connection.execute(EXPECTED, (SETTLED,)).fetchall():
+        for queue, sent, running, _, now in reconciliation.expected_messages(connection, SETTLED):
             has = found.get(queue, 0)
             if has >= sent + running:
                 continue
-            since: datetime = self._short.get(queue) or moment
-            short[queue] = since
-            if (moment - since).total_seconds() >= (1 if has < sent else DOUBT):
-                _resend(connection, self._config, queue, RESEND, (queue, since))
+            since = short[queue] = self._short.get(queue) or now
+            if (now - since).total_seconds() >= (1 if has < sent else DOUBT):
+                lost = partial(reconciliation.resend, queue=queue, before=since, reason="lost_in_broker")
+                _resend(connection, self._config, queue, lost)
                 del short[queue]
         self._short = short
         return bool(short)
@@ -100,7 +93,7 @@ class Passive:
     def under_way(self) -> bool:
         return self._asked is not None
 
-    def check(self, connection: Connection) -> bool:
+    def check(self, connection: Wire) -> bool:
         """True while a look is under way."""
         if self._asked is not None and self._looks.too_late(connection, self._asked):
             self._asked = self._first = None
@@ -119,7 +112,7 @@ class Passive:
             return self._ask(connection)
         return False
 
-    def _ask(self, connection: Connection) -> bool:
+    def _ask(self, connection: Wire) -> bool:
         asked = self._looks.ask(connection)
         if asked is not None and asked.ready:
             self._asked = asked
@@ -127,22 +120,23 @@ class Passive:
             self._first = None
         return self.under_way
 
-    def _resend(self, connection: Connection, first: Verdict, second: Verdict) -> None:
+    def _resend(self, connection: Wire, first: Verdict, second: Verdict) -> None:
         for queue in first.short.keys() & second.short.keys():
-            values = (queue, first.before, second.short[queue].found)
-            _resend(connection, self._config, queue, RESEND_UNCLAIMED, values)
+            found = second.short[queue].found
+            lost = partial(reconciliation.resend_unclaimed, queue=queue, before=first.before, found=found)
+            _resend(connection, self._config, queue, lost)
 
-    def _resend_overtaken(self, connection: Connection, verdict: Verdict) -> None:
+    def _resend_overtaken(self, connection: Wire, verdict: Verdict) -> None:
         for queue, seconds in verdict.overtaken.items():
-            _resend(connection, self._config, queue, RESEND_OVERTAKEN, (verdict.before, seconds, queue))
+            lost = partial(reconciliation.resend_overtaken, queue=queue, before=verdict.before, seconds=seconds)
+            _resend(connection, self._config, queue, lost)
 
 
-def _resend(connection: Connection, config: Settings, queue: str, statement: str, values: tuple[object, ...]) -> None:
+def _resend(connection: Wire, config: Settings, queue: str, lost: Callable[[Wire], int]) -> None:
+    """Send again what is ``lost``, and say how many."""
     if config.queue_type == "quorum":
         # What is missing may have been given up after too many deliveries: sending it again would go on for ever.
         read_back(connection, config.rabbitmq_url.get_secret_value(), queue)
-    row = connection.execute(statement, values).fetchone()
-    again = (row[0] if row else 0) or 0
-    if again:
+    if again := lost(connection):
         count("resent", again)
         log.warning("RabbitMQ lost messages; they are sent again", queue=queue, messages=again)

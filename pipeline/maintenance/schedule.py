@@ -15,13 +15,13 @@ from pipeline.maintenance import sweeps
 from pipeline.maintenance.reclaim import Reclaimer
 from pipeline.maintenance.reconcile import Reconciler
 from pipeline.observe import logs
-from pipeline.store.engine import connect
+from pipeline.store.engine import Wire, connect
+from pipeline.store.gateway import upkeep
 
 log = logs.get("pipeline.schedule")
-ONE_AT_A_TIME = "SELECT pg_try_advisory_lock('pipeline.installation'::regclass::oid::integer, %s)"
 
 
-Sweep = Callable[[sweeps.Connection], Any]
+Sweep = Callable[[Wire], Any]
 
 
 def declare(broker: PipelineBroker) -> None:
@@ -40,24 +40,23 @@ def declare(broker: PipelineBroker) -> None:
 def _alone(sweep: Sweep, number: int) -> Callable[[], None]:
     def run() -> None:
         with connect(settings.get().dsn, f"sweep {sweep.__name__}") as connection:
-            row = connection.execute(ONE_AT_A_TIME, (number,)).fetchone()
-            if row is not None and row[0]:
+            if upkeep.take_sweep_lock(connection, number):
                 log.info("sweep", name=sweep.__name__, did=str(sweep(connection)))
 
     return run
 
 
-def stale_recovery(connection: sweeps.Connection) -> int:
+def stale_recovery(connection: Wire) -> int:
     """Every minute: running jobs whose worker is dead or silent go back to waiting."""
     return _look_twice(connection)
 
 
-def status_reset(connection: sweeps.Connection) -> int:
+def status_reset(connection: Wire) -> int:
     """Every five minutes: the same for phases with a longer patience of their own, such as OCR (ten minutes)."""
     return _look_twice(connection)
 
 
-def _look_twice(connection: sweeps.Connection) -> int:
+def _look_twice(connection: Wire) -> int:
     """The leader of maintenance does the same twice a minute; this finds what it does not."""
     config = settings.get()
     reclaimer = Reclaimer(config.patience_seconds, config.heartbeat_seconds)
@@ -68,7 +67,7 @@ def _look_twice(connection: sweeps.Connection) -> int:
     return found
 
 
-def lost_messages(connection: sweeps.Connection) -> bool:
+def lost_messages(connection: Wire) -> bool:
     """Every quarter of an hour: what RabbitMQ no longer has is sent again."""
     config = settings.get()
     reconciler = Reconciler(config)
@@ -79,7 +78,7 @@ def lost_messages(connection: sweeps.Connection) -> bool:
     return not wants_more
 
 
-def prune(connection: sweeps.Connection) -> int:
+def prune(connection: Wire) -> int:
     """Every hour: finished jobs beyond their keeping are deleted, in small batches."""
     config = settings.get()
     return sweeps.prune(connection, config.keep_days, config.keep_failed_days)

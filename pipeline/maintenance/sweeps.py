@@ -5,47 +5,21 @@ from __future__ import annotations
 import threading
 from datetime import datetime
 
-import psycopg
-from psycopg.rows import TupleRow
-
 from pipeline.observe import logs
+from pipeline.store.engine import Wire
+from pipeline.store.gateway import upkeep
 
 log = logs.get("pipeline.sweeps")
 # Set when this process is told to stop: a sweep that waits need not wait any longer.
 stopping = threading.Event()
 
-Connection = psycopg.Connection[TupleRow]
 
-# Counted up to ten thousand a phase: a report must not read a million waiting rows.
-DEPTHS = """
-    SELECT ph.queue,
-           (SELECT count(*) FROM (SELECT 1 FROM pipeline.outbox o WHERE o.phase_id = ph.id
-                AND o.sent_at IS NOT NULL
-                AND (SELECT j.status FROM pipeline.jobs j WHERE j.id = o.job_id) <> 'running' LIMIT 10000) s) AS queued,
-           (SELECT count(*) FROM (SELECT 1 FROM pipeline.outbox o WHERE o.phase_id = ph.id AND o.sent_at IS NULL
-                                  AND o.due_at IS NULL LIMIT 10000) w) AS waiting
-    FROM pipeline.phases ph ORDER BY ph.id"""
-# What ended since the last report: by the index of ends, and no more than ten thousand attempts. The last second is
-# left for the next one: what ended then may not have committed yet.
-UNTIL = "SELECT now() - interval '1 second', now() - interval '1 second' - make_interval(secs => %s)"
-ENDED = """
-    SELECT j.workflow || '.' || a.phase, count(*) FILTER (WHERE a.outcome = 'succeeded'),
-           count(*) FILTER (WHERE a.outcome IN ('failed', 'exhausted', 'poisoned', 'undeliverable')),
-           count(*) FILTER (WHERE a.outcome = 'retried'), count(*) FILTER (WHERE a.outcome IN ('crashed', 'stale')),
-           avg(extract(epoch FROM a.finished_at - a.started_at)) FILTER (WHERE a.outcome = 'succeeded')
-    FROM (SELECT * FROM pipeline.attempts WHERE finished_at > %s AND finished_at <= %s
-          ORDER BY finished_at DESC LIMIT 10000) a JOIN pipeline.jobs j ON j.id = a.job_id GROUP BY 1 ORDER BY 1"""
-PRUNE = "SELECT pipeline.prune(make_interval(secs => %s), %s, make_interval(secs => %s))"
-POOLS = "SELECT phase, state, count(*) FROM pipeline.processors WHERE state <> 'idle' GROUP BY phase, state"
-
-
-def prune(connection: Connection, keep_days: float, keep_failed_days: float | None, batch: int = 1000) -> int:
+def prune(connection: Wire, keep_days: float, keep_failed_days: float | None, batch: int = 1000) -> int:
     """Delete finished jobs and their history, in small batches, oldest first. Failed jobs only where a time is set."""
     total = 0
     failed = keep_failed_days and keep_failed_days * 86400
     while True:
-        row = connection.execute(PRUNE, (keep_days * 86400, batch, failed)).fetchone()
-        deleted = row[0] if row else 0
+        deleted = upkeep.prune(connection, keep_days * 86400, batch, failed)
         total += deleted
         if deleted < batch:
             return total
@@ -61,24 +35,22 @@ class Report:
         self._every = every
         self._since: datetime | None = None
 
-    def say(self, connection: Connection) -> bool:
+    def say(self, connection: Wire) -> bool:
         """False if nothing waits anywhere: an idle system asks no further."""
         self._say_ended(connection)
-        busy = [row for row in connection.execute(DEPTHS).fetchall() if row[1] or row[2]]
+        busy = [depth for depth in upkeep.depths(connection) if depth.queued or depth.waiting]
         if not busy:
             return False
         for queue, queued, waiting in busy:
             log.info("queue", queue=queue, queued=queued, waiting=waiting)
-        for phase, state, n in connection.execute(POOLS).fetchall():
-            log.info("pool", phase=phase, state=state, processors=n)
+        for phase, state, processors in upkeep.pools(connection):
+            log.info("pool", phase=phase, state=state, processors=processors)
         return True
 
-    def _say_ended(self, connection: Connection) -> None:
-        row = connection.execute(UNTIL, (self._every,)).fetchone()
-        assert row is not None
-        until, first = row
+    def _say_ended(self, connection: Wire) -> None:
+        until, first = upkeep.window(connection, self._every)
         since, self._since = self._since or first, until
-        for queue, succeeded, failed, retried, crashed, mean in connection.execute(ENDED, (since, until)).fetchall():
+        for queue, succeeded, failed, retried, crashed, mean in upkeep.ended(connection, since, until):
             log.info(
                 "phase",
                 queue=queue,

@@ -15,29 +15,24 @@ import threading
 from pathlib import Path
 
 import psycopg
-from psycopg.rows import TupleRow
 
 from pipeline.observe import logs
+from pipeline.store.engine import Wire
+from pipeline.store.gateway import session
 
 log = logs.get("pipeline.temp_folders")
-
-# A cluster keeps its identifier for life, a database its oid; together they name it wherever it is reached from.
-IDENTITY = """SELECT c.system_identifier, d.oid FROM pg_control_system() c, pg_database d
-    WHERE d.datname = current_database()"""
-# For a role that may not call that function.
-ADDRESS = "SELECT inet_server_addr(), inet_server_port(), oid FROM pg_database WHERE datname = current_database()"
 
 # A folder may be swept away between its making and its locking.
 TRIES = 5
 
 
-def database_id(connection: psycopg.Connection[TupleRow]) -> str:
+def database_id(connection: Wire) -> str:
     """A short name of this database: the same for all of its workers, another for every other database."""
     try:
         with connection.transaction():
-            row = connection.execute(IDENTITY).fetchone()
+            row = session.identity(connection)
     except psycopg.errors.InsufficientPrivilege:
-        row = connection.execute(ADDRESS).fetchone()
+        row = session.address(connection)
     return hashlib.sha256(repr(row).encode()).hexdigest()[:12]
 
 

@@ -6,71 +6,73 @@ Workers count what happens to them and their heartbeat brings it here; see docs/
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from sqlalchemy import Connection, text
 
 from pipeline.declare.extension import extensions, load
 from pipeline.observe.histograms import durations, outcomes
 
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from pipeline.store.gateway.reading import PhaseNow, RateLimitNow, WorkersNow
+
 CAP = 10_000
-STATS = text("SELECT * FROM pipeline.stats(:cap)")
-COUNTERS = text("SELECT name, n FROM pipeline.counters ORDER BY name")
-RATE_LIMITS = text("""SELECT name, rate, (paused_until > now())::int AS paused,
-    CASE WHEN next_at > now() THEN extract(epoch FROM next_at - now())::float8 ELSE 0 END AS ahead
-    FROM pipeline.rate_limits ORDER BY name LIMIT 1000""")
-WORKERS = text("""SELECT state, count(*) AS n, sum(threads) AS threads, max(age) AS age, sum(stuck) AS stuck
-    FROM (SELECT pipeline.worker_state(w) AS state, threads, stuck,
-           extract(epoch FROM now() - heartbeat_at)::float8 AS age FROM pipeline.workers w WHERE stopped_at IS NULL) w
-    GROUP BY state""")
-LAG = text("SELECT pipeline.relay_lag()")
 
 
-def render(connection: Connection) -> bytes:
-    """Prometheus's text format."""
+@dataclass(frozen=True)
+class Cluster:
+    """What PostgreSQL says of the cluster; the doors read it (see pipeline.store.gateway.reading)."""
+
+    phases: list[PhaseNow]
+    workers: list[WorkersNow]
+    rate_limits: list[RateLimitNow]
+    relay_lag: float
+    counters: dict[str, int]
+
+
+def render(cluster: Cluster, connection: Connection) -> bytes:
+    """Prometheus's text format. The application's own metrics read from ``connection``."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Cluster(connection))
+    registry.register(_Collector(cluster, connection))
     return generate_latest(registry)
 
 
-class _Cluster(Collector):
-    def __init__(self, connection: Connection) -> None:
+class _Collector(Collector):
+    def __init__(self, cluster: Cluster, connection: Connection) -> None:
+        self._cluster = cluster
         self._connection = connection
 
     def describe(self) -> Iterable[Metric]:
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        rows = self._rows(STATS, cap=CAP)
-        yield from _phases(rows)
-        yield from _workers(self._rows(WORKERS))
-        yield from _rate_limits(self._rows(RATE_LIMITS))
+        yield from _phases(self._cluster.phases)
+        yield from _workers(self._cluster.workers)
+        yield from _rate_limits(self._cluster.rate_limits)
         for extension in extensions():
             for metrics in extension.metrics:
                 yield from load(metrics)(self._connection)
         lag = GaugeMetricFamily("pipeline_relay_lag_seconds", "how late the relay is with what could be sent now")
-        lag.add_metric([], float(self._connection.execute(LAG).scalar_one()))
+        lag.add_metric([], self._cluster.relay_lag)
         yield lag
-        counters = {row["name"]: int(row["n"]) for row in self._rows(COUNTERS)}
-        yield from _counters(counters, [row["queue"] for row in rows])
-
-    def _rows(self, statement: Any, **values: Any) -> list[dict[str, Any]]:
-        return [dict(row) for row in self._connection.execute(statement, values).mappings()]
+        yield from _counters(self._cluster.counters, [phase.queue for phase in self._cluster.phases])
 
 
-def _phases(rows: list[dict[str, Any]]) -> Iterator[Metric]:
+def _phases(phases: list[PhaseNow]) -> Iterator[Metric]:
     waiting = GaugeMetricFamily("pipeline_waiting", f"jobs not sent yet, up to {CAP}", labels=["queue", "reason"])
     pool = GaugeMetricFamily("pipeline_pool_processors", "processors of a pool", labels=["queue", "state"])
-    for row in rows:
-        for reason, n in row["waiting"].items():
-            waiting.add_metric([row["queue"], reason], n)
-        if row["pool"] is not None:
-            busy, error = row["busy"] - row["error"], row["error"]
-            for state, n in (("idle", row["pool"] - row["busy"]), ("busy", busy), ("error", error)):
-                pool.add_metric([row["queue"], state], max(n, 0))
+    for phase in phases:
+        for reason, n in phase.waiting.items():
+            waiting.add_metric([phase.queue, reason], n)
+        if phase.pool is not None:
+            busy, error = phase.busy - phase.error, phase.error
+            for state, n in (("idle", phase.pool - phase.busy), ("busy", busy), ("error", error)):
+                pool.add_metric([phase.queue, state], max(n, 0))
     yield waiting
     yield pool
     for column, name, said in (
@@ -81,13 +83,13 @@ def _phases(rows: list[dict[str, Any]]) -> Iterator[Metric]:
         ("oldest_seconds", "pipeline_oldest_age_seconds", "age of the oldest job that waits for a thread"),
     ):
         family = GaugeMetricFamily(name, said, labels=["queue"])
-        for row in rows:
-            family.add_metric([row["queue"]], row[column] or 0)
+        for phase in phases:
+            family.add_metric([phase.queue], getattr(phase, column) or 0)
         yield family
 
 
-def _workers(rows: list[dict[str, Any]]) -> Iterator[Metric]:
-    found = {row["state"]: row for row in rows}
+def _workers(workers: list[WorkersNow]) -> Iterator[Metric]:
+    found = {one.state: one for one in workers}
     for column, name, said in (
         ("n", "pipeline_workers", "worker processes that have not signed off"),
         ("threads", "pipeline_worker_threads", "their threads"),
@@ -100,11 +102,11 @@ def _workers(rows: list[dict[str, Any]]) -> Iterator[Metric]:
     ):
         family = GaugeMetricFamily(name, said, labels=["state"])
         for state in ("alive", "not_consuming", "missing"):
-            family.add_metric([state], float(found[state][column]) if state in found else 0)
+            family.add_metric([state], float(getattr(found[state], column)) if state in found else 0)
         yield family
 
 
-def _rate_limits(rows: list[dict[str, Any]]) -> Iterator[Metric]:
+def _rate_limits(rate_limits: list[RateLimitNow]) -> Iterator[Metric]:
     rate = GaugeMetricFamily(
         "pipeline_rate_limit_per_second", "calls a second that the rate limit allows", labels=["rate_limit"]
     )
@@ -112,11 +114,11 @@ def _rate_limits(rows: list[dict[str, Any]]) -> Iterator[Metric]:
         "pipeline_rate_limit_reserved_seconds", "how far turns are given out", labels=["rate_limit"]
     )
     paused = GaugeMetricFamily("pipeline_rate_limit_paused", "1 while the rate limit is paused", labels=["rate_limit"])
-    for row in rows:
-        if row["rate"] is not None:
-            rate.add_metric([row["name"]], row["rate"])
-        ahead.add_metric([row["name"]], row["ahead"])
-        paused.add_metric([row["name"]], row["paused"] or 0)
+    for one in rate_limits:
+        if one.rate is not None:
+            rate.add_metric([one.name], one.rate)
+        ahead.add_metric([one.name], one.ahead)
+        paused.add_metric([one.name], one.paused or 0)
     yield from (rate, ahead, paused)
 
 

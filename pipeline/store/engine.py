@@ -12,6 +12,9 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import set_json_loads
 from sqlalchemy import Engine, ExceptionContext, create_engine, event
 
+# A connection outside of any pool, for a thread of its own.
+Wire = psycopg.Connection[TupleRow]
+
 # A connection that RabbitMQ's or the user's network ate must not hang a thread for minutes.
 KEEPALIVE = {
     "keepalives": 1,
@@ -56,7 +59,7 @@ PLANS = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off"
 NOTICE = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c tcp_user_timeout=15s"
 
 
-def connect(dsn: str, name: str) -> psycopg.Connection[TupleRow]:
+def connect(dsn: str, name: str) -> Wire:
     """One connection outside of any pool, committing each statement by itself."""
     connection = psycopg.connect(
         dsn,

@@ -13,7 +13,8 @@ from time import monotonic
 
 import psycopg
 
-from pipeline.store.group_statement import Ask, ClaimRow, Completed, Completion, GroupStatement
+from pipeline.store.gateway.completion import Completed, Locked
+from pipeline.store.group_statement import Ask, ClaimRow, Completion, GroupStatement
 
 # Threads that were just answered mostly have a short phase, and are back with its end and their next claim before
 # long. Without waiting for them, half of the threads would always miss the commit that is just beginning.
@@ -138,11 +139,11 @@ class Committer:
             ask.resolve(answer)
 
     def _completed(self, batch: list[tuple[Completion, Completed]]) -> None:
-        locked = [completion for completion, completed in batch if completed.verdict == "locked"]
+        locked = [completion for completion, completed in batch if isinstance(completed, Locked)]
         if locked:
             self._locked += locked
             self._ask_locked_at = monotonic() + LOCKED_PAUSE
-            batch = [pair for pair in batch if pair[1].verdict != "locked"]
+            batch = [pair for pair in batch if not isinstance(pair[1], Locked)]
         if batch:
             self._on_completed(batch)
 

@@ -6,17 +6,18 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from operator import itemgetter
+from operator import attrgetter
 from time import sleep
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from uuid import UUID
 
 import psycopg
-from psycopg.rows import TupleRow
 
 from pipeline.declare.errors import database_is_unable
 from pipeline.observe import logs
-from pipeline.store.engine import connect
+from pipeline.store.engine import Wire, connect
+from pipeline.store.gateway import completion
+from pipeline.store.gateway.completion import Completed
 from pipeline.store.send_credits import SendCredits
 
 if TYPE_CHECKING:
@@ -25,22 +26,97 @@ if TYPE_CHECKING:
 
 log = logs.get("pipeline.committer")
 
-# Completions come first: a processor that one job leaves can be taken by the next.
-COMPLETE = """SELECT place, verdict, queue, actor, send, max_attempts, sent_at, fence,
+# Completions come first: a processor that one job leaves can be taken by the next. Both halves have the columns of Row.
+COMPLETE = """SELECT place, verdict, max_attempts, fence, body, result, queue, actor, send, sent_at,
         NULL::integer AS attempts, NULL::integer AS crashes, NULL::boolean AS isolated, NULL::smallint AS priority,
-        NULL::text AS holder, body, result, NULL::text AS trace_id, NULL::text AS span_id
+        NULL::text AS holder, NULL::text AS trace_id, NULL::text AS span_id
     FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[], %s::text[])"""
-CLAIM = """SELECT place, verdict, NULL, NULL, NULL, max_attempts, NULL, fence, attempts, crashes, isolated, priority,
-        holder, body, result, trace_id, span_id
+CLAIM = """SELECT place, verdict, max_attempts, fence, body, result,
+        NULL AS queue, NULL AS actor, NULL AS send, NULL AS sent_at,
+        attempts, crashes, isolated, priority, holder, trace_id, span_id
     FROM pipeline.claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[])"""
 
-_PLACE = itemgetter(0)
+
+class Row(NamedTuple):
+    """A row of the statement: what both halves have, what only completions have, what only claims have.
+
+    What a half does not have, or a verdict has no use for, is None.
+    """
+
+    place: int
+    verdict: Any
+    max_attempts: int
+    fence: int
+    body: dict[str, Any]
+    result: dict[str, Any] | None
+
+    queue: str
+    actor: str
+    send: int
+    sent_at: datetime | None
+
+    attempts: int
+    crashes: int
+    isolated: bool | None
+    priority: int
+    holder: str | None
+    trace_id: str
+    span_id: str
+
+    def completed(self) -> Completed:
+        """Read as the answer to a completion."""
+        return completion.read(
+            verdict=self.verdict,
+            queue=self.queue,
+            actor=self.actor,
+            send=self.send,
+            max_attempts=self.max_attempts,
+            sent_at=self.sent_at,
+            fence=self.fence,
+            body=self.body,
+            result=self.result,
+        )
+
+    def claimed(self) -> ClaimRow:
+        """Read as the answer to a claim."""
+        return ClaimRow(
+            verdict=self.verdict,
+            max_attempts=self.max_attempts,
+            fence=self.fence,
+            attempts=self.attempts,
+            crashes=self.crashes,
+            isolated=self.isolated,
+            priority=self.priority,
+            holder=self.holder,
+            body=self.body,
+            result=self.result,
+            trace_id=self.trace_id,
+            span_id=self.span_id,
+        )
+
+
+_PLACE = attrgetter("place")
+
+ClaimVerdict = Literal[
+    "claimed",
+    "running",
+    "locked",
+    "unknown_job",
+    "other_phase",
+    "superseded",
+    "finished",
+    "cancelled",
+    "failed",
+    "already_queued",
+    "paused",
+    "pool_full",
+]
 
 
 class ClaimRow(NamedTuple):
     """PostgreSQL's answer to a claim."""
 
-    verdict: str
+    verdict: ClaimVerdict
     max_attempts: int
     fence: int
     attempts: int
@@ -92,23 +168,6 @@ class Completion:
     continuing: str | None = None
 
 
-class Completed(NamedTuple):
-    """What PostgreSQL made of a completion.
-
-    ``sent_at`` is set if this worker must publish the next message, or if the job 'continued' here, under ``fence``.
-    """
-
-    verdict: str
-    queue: str | None
-    actor: str | None
-    send: int | None
-    max_attempts: int | None
-    sent_at: datetime | None
-    fence: int | None = None
-    body: dict[str, Any] | None = None
-    results: dict[str, Any] | None = None
-
-
 class GroupStatement:
     """A connection of its own that carries groups to PostgreSQL and insists on an answer."""
 
@@ -117,7 +176,7 @@ class GroupStatement:
         self._worker_id = worker_id
         self._worker_no = worker_no
         self._send_credits = SendCredits()
-        self._connection: psycopg.Connection[TupleRow] | None = None
+        self._connection: Wire | None = None
 
     def execute(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
         """Try until PostgreSQL answers. Both functions give the same answer when a lost COMMIT is repeated."""
@@ -155,11 +214,10 @@ class GroupStatement:
         if asks:
             parts.append(CLAIM)
             values += self._claim_values(asks)
-        rows = self._connection.execute(" UNION ALL ".join(parts), values, prepare=True).fetchall()
+        found = self._connection.execute(" UNION ALL ".join(parts), values, prepare=True).fetchall()
+        rows = [Row._make(row) for row in found]
         done, asked = sorted(rows[: len(completions)], key=_PLACE), sorted(rows[len(completions) :], key=_PLACE)
-        return [Completed(*row[1:8], *row[13:15]) for row in done], [
-            ClaimRow(row[1], row[5], *row[7:]) for row in asked
-        ]
+        return [row.completed() for row in done], [row.claimed() for row in asked]
 
     def _claim_values(self, asks: list[Ask]) -> tuple[Any, ...]:
         return (

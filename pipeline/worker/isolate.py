@@ -18,7 +18,7 @@ from pipeline.declare.errors import Cancelled, Crashed, Permanent, Snooze, Stale
 from pipeline.declare.outcome import Done
 from pipeline.declare.registry import find_phase, workflows
 from pipeline.journey.attempt import Attempt, Interrupted
-from pipeline.store.group_statement import Completed
+from pipeline.store.gateway.completion import Completed, HandedOver, NextPhase, Repeated, Succeeded
 
 if TYPE_CHECKING:
     from pipeline.worker.process import WorkerProcess
@@ -146,9 +146,12 @@ def _read(answer: dict[str, Any]) -> Done | Completed:
     match answer["kind"]:
         case "done":
             return Done(result=answer["result"])
-        case "completed":
-            verdict, queue, actor, send, max_attempts, sent_at = answer["row"]
-            return Completed(verdict, queue, actor, send, max_attempts, sent_at and datetime.fromisoformat(sent_at))
+        case "succeeded":
+            return Succeeded()
+        case "handed_over":
+            return HandedOver(_next_phase(**answer["message"]) if answer["message"] else None)
+        case "repeated":
+            return Repeated()
         case "snooze":
             raise Snooze(answer["seconds"], answer["reason"], said, asked=answer["asked"])
         case "fail":
@@ -161,3 +164,7 @@ def _read(answer: dict[str, Any]) -> Done | Completed:
             raise Cancelled(said)
         case _:
             raise Transient(said)
+
+
+def _next_phase(*, sent_at: str, **rest: Any) -> NextPhase:
+    return NextPhase(**rest, sent_at=datetime.fromisoformat(sent_at))

@@ -26,6 +26,7 @@ from pipeline.journey.attempt import Attempt
 
 if TYPE_CHECKING:
     from pipeline.declare.registry import DeclaredPhase
+    from pipeline.store.gateway.completion import Completed
 
 
 def main() -> None:
@@ -75,7 +76,7 @@ def _run(
     order: dict[str, Any], attempt: Attempt, work: Callable[[Job], object], job: Job, tell: Callable[[bytes], object]
 ) -> dict[str, Any]:
     from pipeline.journey.settle import TRIES, encode_result
-    from pipeline.journey.write import Locked, complete_with_write
+    from pipeline.journey.write import StillLocked, complete_with_write
 
     done = as_done(work(job))
     result = encode_result(attempt, done)
@@ -84,15 +85,26 @@ def _run(
         return {"kind": "done", "result": orjson.Fragment(result) if result else None}
     complete = partial(complete_with_write, order["worker_no"], attempt, done.write, result)
     try:
-        row = complete(tries=TRIES)
-    except Locked:
+        completed = complete(tries=TRIES)
+    except StillLocked:
         # The work is done, and an application holds the job: that time is not the phase's.
         tell(b'{"waiting":true}\n')
-        row = complete()
-    return {
-        "kind": "completed",
-        "row": [row.verdict, row.queue, row.actor, row.send, row.max_attempts, row.sent_at and row.sent_at.isoformat()],
-    }
+        completed = complete()
+    return _completed(completed)
+
+
+def _completed(completed: Completed) -> dict[str, Any]:
+    from pipeline.store.gateway.completion import HandedOver, NextPhase, Repeated
+
+    match completed:
+        case HandedOver(NextPhase() as message):
+            return {"kind": "handed_over", "message": {**message._asdict(), "sent_at": message.sent_at.isoformat()}}
+        case HandedOver():
+            return {"kind": "handed_over", "message": None}
+        case Repeated():
+            return {"kind": "repeated"}
+        case _:
+            return {"kind": "succeeded"}
 
 
 def _declared(order: dict[str, Any]) -> DeclaredPhase:

@@ -9,26 +9,28 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
-from typing import Any
 from uuid import UUID
 
 import psycopg
-from psycopg.rows import TupleRow
 
 from pipeline.journey.attempt import Attempt
 from pipeline.observe import logs
 from pipeline.observe.counters import count
-from pipeline.store.engine import connect
+from pipeline.store.engine import Wire, connect
+from pipeline.store.gateway.liveness import (
+    NotHeld,
+    Report,
+    heartbeat,
+    refund_crashes,
+    register,
+    sign_off,
+    take_lock,
+)
 from pipeline.store.waiter import Waiter
 from pipeline.worker.essential import essential_thread
 
 log = logs.get("pipeline.liveness")
 
-TAKE_LOCK = "SELECT pg_advisory_lock('pipeline.workers'::regclass::oid::integer, %s)"
-REGISTER = "INSERT INTO pipeline.workers (id, host, pid, threads, queues) VALUES (%s, %s, %s, %s, %s) RETURNING no"
-BEAT = "SELECT job_id, fence, status FROM pipeline.heartbeat(%s, %s::uuid[], %s::bigint[], %s, %s, %s, %s, %s)"
-REFUND = "SELECT pipeline.refund_crash(%s, %s::uuid[], %s::bigint[])"
-GOODBYE = "UPDATE pipeline.workers SET stopped_at = CASE WHEN %s THEN now() END, leaving = %s WHERE no = %s"
 # Until the lock is held again this worker looks dead: it dials again at once, and then with pauses that are hardly any.
 REDIAL = (0.0, 0.02, 0.05, 0.1, 0.2)
 EVERY = 50
@@ -43,8 +45,7 @@ def new_worker_id(name: str | None) -> str:
 class Liveness:
     """Holds the lock, beats for all jobs of the process in one statement, and tells attempts that they must stop.
 
-    ``report`` is what a heartbeat says beside the jobs: the last arguments of heartbeat. ``told`` is called
-    after attempts were told to stop.
+    ``report`` is what a heartbeat says beside the jobs. ``told`` is called after attempts were told to stop.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Liveness:
         threads: int,
         queues: list[str],
         beat: float,
-        report: Callable[[], tuple[Any, ...]],
+        report: Callable[[], Report],
     ) -> None:
         self._dsn = dsn
         self.worker_id = worker_id
@@ -71,7 +72,7 @@ class Liveness:
         self._waiter = Waiter()
         self._stopping = False
         self._clean = False
-        self._connection: psycopg.Connection[TupleRow] | None = None
+        self._connection: Wire | None = None
         self._back_since = float("-inf")
         self._next_beat = 0.0
         self._failures = 0
@@ -80,11 +81,15 @@ class Liveness:
     def start(self) -> None:
         """Register the worker and take its lock; fails when PostgreSQL is away."""
         self._connection = connect(self._dsn, "liveness")
-        values = (self.worker_id, socket.gethostname(), os.getpid(), self._threads, self._queues)
-        row = self._connection.execute(REGISTER, values).fetchone()
-        assert row is not None
-        self.worker_no = row[0]
-        self._take_lock(self._connection)
+        self.worker_no = register(
+            self._connection,
+            self.worker_id,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            threads=self._threads,
+            queues=self._queues,
+        )
+        take_lock(self._connection, self.worker_no)
         self._next_beat = monotonic() + self._beat
         self._thread.start()
 
@@ -150,7 +155,7 @@ class Liveness:
 
     def _come_back(self) -> None:
         connection = connect(self._dsn, "liveness")
-        self._take_lock(connection)
+        take_lock(connection, self.worker_no)
         self._back_since = monotonic()
         self._connection = connection
         count("liveness.reconnects")
@@ -159,28 +164,24 @@ class Liveness:
     def _hung_up(self) -> bool:
         return self._connection is None or self._connection.pgconn.status != psycopg.pq.ConnStatus.OK
 
-    def _take_lock(self, connection: psycopg.Connection[TupleRow]) -> None:
-        connection.execute(TAKE_LOCK, (self.worker_no,))
-
-    def _heartbeat(self, connection: psycopg.Connection[TupleRow]) -> None:
+    def _heartbeat(self, connection: Wire) -> None:
         self._next_beat = monotonic() + self._beat
         claims = self.held()
-        ids, fences = [str(attempt.job_id) for attempt in claims], [attempt.fence for attempt in claims]
-        lost = connection.execute(BEAT, (self.worker_id, ids, fences, *self._report())).fetchall()
+        jobs, fences = [attempt.job_id for attempt in claims], [attempt.fence for attempt in claims]
+        lost = heartbeat(connection, self.worker_id, jobs, fences, self._report())
         self._failures = 0
         self._tell({(attempt.job_id, attempt.fence): attempt for attempt in claims}, lost)
         self._refund(connection)
 
-    def _refund(self, connection: psycopg.Connection[TupleRow]) -> None:
+    def _refund(self, connection: Wire) -> None:
         asked = dict(self._refunds)
         if not asked:
             return
-        values = (self.worker_id, [str(job) for job in asked], list(asked.values()))
-        for (job_id,) in connection.execute(REFUND, values).fetchall():
+        for job_id in refund_crashes(connection, self.worker_id, asked):
             if self._refunds.get(job_id) == asked[job_id]:
                 del self._refunds[job_id]
 
-    def _tell(self, held: dict[tuple[UUID, int], Attempt], lost: Iterable[tuple[UUID, int, str]]) -> None:
+    def _tell(self, held: dict[tuple[UUID, int], Attempt], lost: Iterable[NotHeld]) -> None:
         for job_id, fence, status in lost:
             attempt = held[(job_id, fence)]
             if self._claims.get(job_id) is not attempt or attempt.finished or attempt.reason is not None:
@@ -195,7 +196,7 @@ class Liveness:
         try:
             if self._connection is not None:
                 self._heartbeat(self._connection)
-                self._connection.execute(GOODBYE, (self._clean, not self._clean, self.worker_no))
+                sign_off(self._connection, self.worker_no, clean=self._clean)
                 self._connection.close()
         except psycopg.Error:
             log.warning("could not sign off; the health check will notice")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import orjson
@@ -23,8 +23,10 @@ from pipeline.observe import logs
 from pipeline.observe.counters import snapshot
 from pipeline.settings import Settings
 from pipeline.store.engine import connect
+from pipeline.store.gateway.completion import Completed
+from pipeline.store.gateway.liveness import Report
 from pipeline.store.group_commit import Committer
-from pipeline.store.group_statement import Completed, Completion
+from pipeline.store.group_statement import Completion
 from pipeline.worker import isolate
 from pipeline.worker.deadlines import Watch
 from pipeline.worker.essential import essential_thread
@@ -127,14 +129,14 @@ class WorkerProcess:
         self.liveness.stop(clean=drained and not self.liveness.held())
         self._temp_folders.close()
 
-    def _report(self) -> tuple[Any, ...]:
+    def _report(self) -> Report:
         """What a heartbeat tells about this process."""
-        return (
-            self.outbound.oldest_unconfirmed(),
-            orjson.dumps(snapshot()).decode(),
-            self.inbound.not_consuming(),
-            orjson.dumps(self.inbound.unstarted()).decode(),
-            self.stuck.now if self.stuck else 0,
+        return Report(
+            confirmed_at=self.outbound.oldest_unconfirmed(),
+            counters=orjson.dumps(snapshot()).decode(),
+            not_consuming=self.inbound.not_consuming(),
+            unstarted=orjson.dumps(self.inbound.unstarted()).decode(),
+            stuck=self.stuck.now if self.stuck else 0,
         )
 
     def _abandon(self, attempt: Attempt) -> None:

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dramatiq.worker import WorkerThread
-from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.journey.settle import settle_for_good
 from pipeline.observe.counters import count
 from pipeline.store import database
+from pipeline.store.gateway import session
 
 if TYPE_CHECKING:
     from dramatiq import Worker
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pipeline.worker.process import WorkerProcess
 
 EXIT_CODE = 71
-# Ends the transaction of a thread that is stuck inside its write: its locks go, and nothing of it can commit.
-END_SESSION = text("SELECT pg_terminate_backend(:pid)")
 
 
 class StuckThreads:
@@ -90,5 +88,6 @@ class StuckThreads:
 
 
 def _terminate(pid: int) -> None:
+    """End the transaction of a thread that is stuck inside its write: its locks go, and nothing of it can commit."""
     with database.engine().begin() as connection:
-        connection.execute(END_SESSION, {"pid": pid})
+        session.terminate(connection, pid)

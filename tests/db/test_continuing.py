@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.journey.advance import CARRIED
-from pipeline.maintenance.reconcile import EXPECTED
+from pipeline.store.gateway.reconciliation import EXPECTED
+from pipeline.store.gateway.sending import CONTINUED
 from tests.db import steps
 from tests.db.steps import Db, Hold
 
@@ -145,7 +145,9 @@ def test_an_attempt_whose_beginning_nobody_heard_of_is_given_up_at_no_cost(datab
     number = steps.sign_on(database, "w1")
     mine, other = steps.held(database, "triple"), gone_on(database, "w2")
     continue_(database, mine)
-    statement = CARRIED.text.replace(":jobs", "%(jobs)s").replace(":fences", "%(fences)s").replace(":worker", "%(no)s")
+    statement = (
+        CONTINUED.text.replace(":jobs", "%(jobs)s").replace(":fences", "%(fences)s").replace(":worker", "%(no)s")
+    )
     values = {"jobs": [mine.job, other.job], "fences": [1, 1], "no": number}
     for row in database.execute(statement, values).fetchall():
         steps.snooze(database, Hold(row["id"], row["fence"]), reason="lost_connection")

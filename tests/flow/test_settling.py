@@ -20,6 +20,7 @@ from pipeline.declare.phase import PhaseSpec
 from pipeline.journey.attempt import Attempt
 from pipeline.journey.write import complete_with_write
 from pipeline.store import database
+from pipeline.store.gateway.completion import Repeated
 from tests.db import steps
 from tests.place import Place
 
@@ -74,7 +75,7 @@ def test_a_write_whose_answer_was_lost_while_it_committed_is_kept_once(place: Pl
             threading.Timer(0.3, lambda: wire.shutdown(socket.SHUT_RDWR)).start()
 
     completed = complete_with_write(1, claim_of(hold.job, hold.fence), write, None)
-    assert completed.verdict == "repeated"
+    assert completed == Repeated()
     assert len(calls) > 1
     assert place.count("SELECT count(*) FROM ledger") == 1
     assert place.job(hold.job)["status"] == "succeeded"

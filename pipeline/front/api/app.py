@@ -19,6 +19,7 @@ from pipeline.front.api.tokens import parse_tokens
 from pipeline.front.dashboard import routes as dashboard
 from pipeline.observe import metrics
 from pipeline.settings import Settings
+from pipeline.store.gateway import reading
 
 PARTS = (jobs, dead, overview, events, session, health)
 
@@ -50,7 +51,14 @@ def create_app(settings: Settings) -> FastAPI:
 
 def _metrics() -> bytes:
     with transaction() as connection:
-        return metrics.render(connection)
+        cluster = metrics.Cluster(
+            phases=reading.phases(connection, metrics.CAP),
+            workers=reading.workers(connection),
+            rate_limits=reading.rate_limits(connection),
+            relay_lag=reading.relay_lag(connection),
+            counters=reading.counters(connection),
+        )
+        return metrics.render(cluster, connection)
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from pipeline.front.api.pages import decode_cursor, encode_cursor, plain_text
-from pipeline.store.inspect import NEWEST, ROW
+from pipeline.store.gateway import client, reading
+from pipeline.store.inspect import NEWEST
 
 MOST = 5000
 CAP = 10_000
@@ -34,46 +35,39 @@ class Group(NamedTuple):
         return cls(*found)
 
 
-OF_GROUP = "workflow = :workflow AND failed_in = :phase AND cause = :cause"
-GROUPS = text("SELECT * FROM pipeline.dead_groups(:only, :workflow, :phase, :cause, :limit, :cap)")
-JOBS = text(f"SELECT {ROW} FROM pipeline.jobs WHERE {OF_GROUP} AND id < :before ORDER BY id DESC LIMIT :limit")  # noqa: S608
-OLDEST = text(f"SELECT id FROM pipeline.jobs WHERE {OF_GROUP} ORDER BY id LIMIT :limit")  # noqa: S608
-REPLAY = text("SELECT count(*) FROM pipeline.replay_many(CAST(:ids AS uuid[]), :rate)")
-DISCARD = text("""SELECT count(*) FILTER (WHERE pipeline.discard(d.id, :reason))
-    FROM (SELECT unnest(CAST(:ids AS uuid[])) AS id ORDER BY 1) d""")
-
-
 def groups(connection: Connection, only: str | None, after: tuple[Any, ...] | None, limit: int) -> list[dict[str, Any]]:
     """Groups in the order of their names, after the one given; ``only`` those of one workflow."""
     workflow, phase, cause = after or (None, None, None)
-    values = {"only": only, "workflow": workflow, "phase": phase, "cause": cause, "limit": limit, "cap": CAP}
-    rows = [dict(row) for row in connection.execute(GROUPS, values).mappings()]
-    for row in rows:
-        row["group"] = Group(row["workflow"], row["phase"], row["cause"]).name
-        row["samples"] = row["samples"] or []
-        row["over_time"] = row["over_time"] or []
-    return rows
+    found = reading.dead_groups(connection, only, (workflow, phase, cause), limit, CAP)
+    return [
+        {
+            **one._asdict(),
+            "over_time": one.over_time or [],
+            "samples": one.samples or [],
+            "group": Group(one.workflow, one.phase, one.cause).name,
+        }
+        for one in found
+    ]
 
 
 def jobs_of_group(connection: Connection, group: Group, before: UUID | None, limit: int) -> list[dict[str, Any]]:
     """Newest first."""
-    values = {**group._asdict(), "before": before or NEWEST, "limit": limit}
-    return [dict(row) for row in connection.execute(JOBS, values).mappings()]
+    return reading.dead_jobs(connection, **group._asdict(), before=before or NEWEST, limit=limit)
 
 
 def oldest(connection: Connection, group: Group, limit: int) -> list[UUID]:
     """The jobs of a group that failed first to be submitted."""
-    return list(connection.execute(OLDEST, {**group._asdict(), "limit": limit}).scalars())
+    return reading.oldest_dead_jobs(connection, **group._asdict(), limit=limit)
 
 
 def replay(connection: Connection, ids: list[UUID], per_second: float | None) -> int:
     """Start failed jobs again, in this order and at this rate. Returns how many were failed and did."""
-    return int(connection.execute(REPLAY, {"ids": ids, "rate": per_second}).scalar_one())
+    return client.replay_many(connection, ids, per_second)
 
 
 def discard(connection: Connection, ids: list[UUID], reason: str) -> int:
     """Take failed jobs off the dead letters. Returns how many were failed."""
-    return int(connection.execute(DISCARD, {"ids": ids, "reason": reason}).scalar_one())
+    return client.discard_many(connection, ids, reason)
 
 
 def replay_group(connection: Connection, group: Group, limit: int, per_second: float | None) -> tuple[int, bool]:

@@ -13,6 +13,7 @@ from pipeline.actors import broker
 from pipeline.maintenance.leading import Leading
 from pipeline.observe import logs
 from pipeline.observe.counters import snapshot
+from pipeline.store.gateway.liveness import Report
 from pipeline.worker.liveness import Liveness, new_worker_id
 from pipeline.worker.prepare import prepare
 
@@ -29,7 +30,7 @@ def run(say: Callable[[str], None]) -> None:
         threads=0,
         queues=[],
         beat=config.heartbeat_seconds,
-        report=lambda: (outbound.oldest_unconfirmed(), orjson.dumps(snapshot()).decode(), [], "{}", 0),
+        report=lambda: Report(outbound.oldest_unconfirmed(), orjson.dumps(snapshot()).decode(), [], "{}", 0),
     )
     liveness.start()
     leading = Leading(config, liveness.worker_no, outbound)

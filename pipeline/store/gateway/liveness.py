@@ -1,0 +1,70 @@
+"""A worker's sign of life: its row, its lock, the heartbeat of its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from pipeline.store.engine import Wire
+
+REGISTER = "INSERT INTO pipeline.workers (id, host, pid, threads, queues) VALUES (%s, %s, %s, %s, %s) RETURNING no"
+TAKE_LOCK = "SELECT pg_advisory_lock('pipeline.workers'::regclass::oid::integer, %s)"
+HEARTBEAT = "SELECT job_id, fence, status FROM pipeline.heartbeat(%s, %s::uuid[], %s::bigint[], %s, %s, %s, %s, %s)"
+REFUND = "SELECT pipeline.refund_crash(%s, %s::uuid[], %s::bigint[])"
+SIGN_OFF = "UPDATE pipeline.workers SET stopped_at = CASE WHEN %s THEN now() END, leaving = %s WHERE no = %s"
+
+
+class Report(NamedTuple):
+    """What a heartbeat says of the process; ``counters`` and ``unstarted`` are JSON.
+
+    ``confirmed_at``: all that was sent before is confirmed.
+    """
+
+    confirmed_at: datetime | None
+    counters: str
+    not_consuming: list[str]
+    unstarted: str
+    stuck: int
+
+
+class NotHeld(NamedTuple):
+    """A job that the worker no longer holds under this fence; ``status`` is 'deleted' if there is no such job."""
+
+    job_id: UUID
+    fence: int
+    status: str
+
+
+def register(connection: Wire, worker_id: str, *, host: str, pid: int, threads: int, queues: Sequence[str]) -> int:
+    """The new worker's number."""
+    row = connection.execute(REGISTER, (worker_id, host, pid, threads, queues)).fetchone()
+    assert row is not None
+    number: int = row[0]
+    return number
+
+
+def take_lock(connection: Wire, worker_no: int) -> None:
+    """Wait for the worker's lock, and hold it for as long as the connection lives."""
+    connection.execute(TAKE_LOCK, (worker_no,))
+
+
+def heartbeat(
+    connection: Wire, worker_id: str, jobs: Sequence[UUID], fences: Sequence[int], report: Report
+) -> list[NotHeld]:
+    """Beat for these jobs. Returns those that the worker no longer holds."""
+    values = (worker_id, [str(job) for job in jobs], fences, *report)
+    return [NotHeld._make(row) for row in connection.execute(HEARTBEAT, values).fetchall()]
+
+
+def refund_crashes(connection: Wire, worker_id: str, fences: Mapping[UUID, int]) -> list[UUID]:
+    """Take back the crashes that were counted while this worker only looked dead. Returns the jobs that are settled."""
+    values = (worker_id, [str(job) for job in fences], list(fences.values()))
+    return [row[0] for row in connection.execute(REFUND, values).fetchall()]
+
+
+def sign_off(connection: Wire, worker_no: int, *, clean: bool) -> None:
+    """Leave. Not ``clean``: there are jobs left to recover, at no cost."""
+    connection.execute(SIGN_OFF, (clean, not clean, worker_no))

@@ -1,0 +1,149 @@
+"""What an attempt does to its job, each step fenced; and what another worker may do to a job that runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Connection, TextClause, text
+
+HOLD = text("SELECT pipeline.hold(:id, :fence)")
+PROGRESS = text("SELECT pipeline.progress(:id, :fence, :done, :total)")
+ALIVE = text("SELECT pipeline.alive(:holder), extract(epoch FROM now() - pg_postmaster_start_time())")
+LAST_OUTCOME = text("SELECT outcome FROM pipeline.attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 1")
+TAKE_OVER = text("SELECT pipeline.take_over(:worker, :id, :send, :holder, :fence, :delivery)")
+TELL_MAINTENANCE = text("SELECT pg_notify('pipeline_maintenance', 'dead')")
+
+# How an attempt ended, as its history says.
+Outcome = Literal[
+    "succeeded",
+    "retried",
+    "exhausted",
+    "failed",
+    "snoozed",
+    "released",
+    "crashed",
+    "stale",
+    "poisoned",
+    "cancelled",
+    "undeliverable",
+]
+# 'locked': another transaction holds the row, ask again. 'lost': the attempt no longer holds its job.
+Verdict = Outcome | Literal["lost", "locked"]
+TakeOver = Literal["claimed", "continued", "held", "changed", "poisoned", "locked"]
+
+
+@dataclass(frozen=True)
+class Retry:
+    """An error: the next attempt begins after ``delay`` seconds, if the budget allows one."""
+
+    error: str
+    delay: float
+
+
+@dataclass(frozen=True)
+class Fail:
+    """An error that no further attempt would mend."""
+
+    error: str
+
+
+@dataclass(frozen=True)
+class Snooze:
+    """A wait of ``delay`` seconds that costs nothing; ``asked``: the other side asked for it, which is bounded."""
+
+    reason: str
+    delay: float
+    error: str | None
+    asked: bool
+
+
+@dataclass(frozen=True)
+class Release:
+    """The worker shuts down; another one goes on, at no cost."""
+
+
+@dataclass(frozen=True)
+class Crash:
+    """The attempt's own process died: one crash of the budget."""
+
+    error: str
+
+
+Transition = Retry | Fail | Snooze | Release | Crash
+
+STATEMENTS: dict[type[Transition], TextClause] = {
+    Retry: text("SELECT pipeline.retry(:id, :fence, :error, :delay)"),
+    Fail: text("SELECT pipeline.fail(:id, :fence, :error)"),
+    Snooze: text("SELECT pipeline.snooze(:id, :fence, 'snoozed', :reason, :delay, :error, :asked)"),
+    Release: text("SELECT pipeline.snooze(:id, :fence, 'released', 'shutdown', 0, NULL)"),
+    Crash: text("SELECT pipeline.crash(:id, :fence, 'crashed', :error, true)"),
+}
+
+
+def settle(connection: Connection, job_id: UUID, fence: int, transition: Transition) -> Verdict:
+    """Make the transition. If the attempt had ended before, the verdict says how."""
+    values = {"id": job_id, "fence": fence, **vars(transition)}
+    verdict: Verdict = connection.execute(STATEMENTS[type(transition)], values).scalar_one()
+    return verdict
+
+
+def hold(connection: Connection, job_id: UUID, fence: int) -> bool | None:
+    """True: the attempt holds its job until this transaction ends. False: it lost it. None: locked, ask again."""
+    won: bool | None = connection.execute(HOLD, {"id": job_id, "fence": fence}).scalar_one()
+    return won
+
+
+def progress(connection: Connection, job_id: UUID, fence: int, done: int, total: int) -> bool | None:
+    """As ``hold``, and noted if won."""
+    values = {"id": job_id, "fence": fence, "done": done, "total": total}
+    won: bool | None = connection.execute(PROGRESS, values).scalar_one()
+    return won
+
+
+def take_over(
+    connection: Connection,
+    job_id: UUID,
+    *,
+    worker_id: str,
+    send: int | None,
+    holder: str,
+    fence: int,
+    delivery: int,
+) -> TakeOver:
+    """Take a running job from ``holder``, unless that is alive."""
+    values = {
+        "worker": worker_id,
+        "id": job_id,
+        "send": send,
+        "holder": holder,
+        "fence": fence,
+        "delivery": delivery,
+    }
+    verdict: TakeOver = connection.execute(TAKE_OVER, values).scalar_one()
+    return verdict
+
+
+class Alive(NamedTuple):
+    """Whether a worker's lock is held, and for how many seconds PostgreSQL itself has been up."""
+
+    alive: bool
+    up: float
+
+
+def alive(connection: Connection, worker_id: str) -> Alive:
+    """Look at the worker's lock."""
+    held, up = connection.execute(ALIVE, {"holder": worker_id}).one()
+    return Alive(held, float(up))
+
+
+def last_outcome(connection: Connection, job_id: UUID) -> Outcome | None:
+    """How the job's last attempt ended; None if none did, or there is no such job."""
+    found: Outcome | None = connection.execute(LAST_OUTCOME, {"id": job_id}).scalar()
+    return found
+
+
+def tell_maintenance(connection: Connection) -> None:
+    """A worker was seen to be gone: its other jobs are looked for at once."""
+    connection.execute(TELL_MAINTENANCE)
