@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -24,6 +25,9 @@ from tests.processes import lives as lives
 ROOT = Path(__file__).parent.parent
 # Most tests are about something else and need not wait. What is about timings runs with the defaults: see ``users``.
 SHORT = {"PIPELINE_PATIENCE_SECONDS": "1", "PIPELINE_HEALTH_SECONDS": "3", "PIPELINE_HEARTBEAT_SECONDS": "1"}
+OPEN = """SELECT j.id, j.phase, j.status, j.send, j.fence, j.attempts, j.delivery, j.locked_by, j.locked_at, j.heartbeat_at,
+        o.phase_id, o.due_at, o.reason, o.sent_at, now()
+    FROM jobs j LEFT JOIN outbox o ON o.job_id = j.id WHERE j.completed_at IS NULL ORDER BY j.id LIMIT 20"""
 OPTIONAL = frozenset({"RABBITMQ_MANAGEMENT_URL", *SHORT})
 
 
@@ -220,10 +224,20 @@ class Place:
             if found:
                 return found
             if time.monotonic() > deadline:
-                raise AssertionError(
-                    f"waited {timeout} s for {what}\n{self.servers.rabbitmq.queue_counts(self.name)}\n{self.logs()[-6000:]}"
-                )
+                raise AssertionError(f"waited {timeout} s for {what}\n{self._situation()}")
             time.sleep(0.02)
+
+    def _situation(self) -> str:
+        """What there is to be seen when a wait was in vain: messages, open jobs, logs, and where each thread is."""
+        logs, told = self.logs(), [f"{self.servers.rabbitmq.queue_counts(self.name)}"]
+        try:
+            told += [str(row) for row in self.db.execute(OPEN).fetchall()]
+            for pid in self.pids():
+                os.kill(pid, signal.SIGUSR2)  # see tests/workflows.py
+                time.sleep(0.5)  # all of them write to the same log
+        except (psycopg.Error, ProcessLookupError) as error:
+            told.append(repr(error))
+        return "\n".join([*told, logs[-6000:], self.logs()[len(logs) :][-40_000:]])
 
     def finished(self, *jobs: UUID, timeout: float = 30.0) -> list[dict[str, Any]]:
         """Wait until the jobs are final, and return their rows in the order asked for."""
@@ -234,7 +248,7 @@ class Place:
             )
             return final == len(jobs)
 
-        self.until(all_final, timeout, f"{len(jobs)} jobs to end; now {self.statuses()}")
+        self.until(all_final, timeout, f"{len(jobs)} jobs to end")
         return [self.job(job) for job in jobs]
 
     def running(self, job: UUID, timeout: float = 20.0) -> None:

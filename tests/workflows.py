@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import faulthandler
+import signal
 import time
 
 from pipeline import Backoff, Done, Job, Workflow
 from pipeline.declare.phase import Throttle
 from tests.actions import ACTIONS, ledger, record
+
+# A test that waits in vain asks its workers where their threads are (see tests/place.py). They write to the log itself:
+# Dramatiq's stderr is a pipe that expects its own kind of lines.
+faulthandler.register(signal.SIGUSR2, file=2)
 
 QUICK = Backoff(schedule=(0.05,), jitter=0)
 
