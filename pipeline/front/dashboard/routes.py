@@ -56,12 +56,13 @@ def mount(app: FastAPI) -> None:
     app.include_router(_pages(VIEWS))
     app.mount("/static", _Files(directory=FOLDER), name="static")
     listed: list[dict[str, str | None]] = []
-    for extension in extensions():
-        listed += _mount_views(app, extension)
 
     @app.get("/extensions", include_in_schema=False)
     def list_views() -> JSONResponse:
         return JSONResponse(listed)
+
+    for extension in extensions():
+        listed += _mount_views(app, extension)
 
 
 def _mount_views(app: FastAPI, extension: Extension) -> list[dict[str, str | None]]:
