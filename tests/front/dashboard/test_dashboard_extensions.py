@@ -82,7 +82,7 @@ def test_a_source_is_paused_and_resumed(place: Place, serve: Serve, open_page: O
         " VALUES ('coins', 'coins', 'items-api', 'http://127.0.0.1:9/', 30) RETURNING id"
     )
     page = open_page(serve())
-    page.get_by_role("link", name="Sources").click()
+    page.get_by_role("link", name="Sources", exact=True).click()
     row = page.get_by_role("row", name="coins")
     expect(row.locator(".pill")).to_have_text("closed")
     row.get_by_role("button", name="Pause").click()
@@ -102,7 +102,7 @@ def test_a_project_is_opened_filtered_and_deleted(place: Place, serve: Serve, op
         project = api.post("/v1/projects", json={"name": "coins of Rome"}).json()["id"]
         api.post(f"/v1/projects/{project}/entries", json=[{"name": "Nero"}, {"name": "Trajan"}]).raise_for_status()
     page = open_page(base)
-    page.get_by_role("link", name="Projects").click()
+    page.get_by_role("link", name="Projects", exact=True).click()
     page.get_by_role("link", name="coins of Rome").click()
     expect(page.locator("main h1")).to_contain_text("coins of Rome")
     rows = page.get_by_role("table", name="Records").locator("tbody tr")
