@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pipeline.declare.backoff import Backoff, exponential
     from pipeline.declare.errors import BadInput, Cancelled, Permanent, Snooze, StaleClaim, Transient, retry_after
-    from pipeline.declare.extension import extend
+    from pipeline.declare.extension import View, extend
     from pipeline.declare.job import Job
     from pipeline.declare.outcome import Done
     from pipeline.declare.phase import Throttle
@@ -43,6 +43,7 @@ __all__ = [
     "Throttle",
     "TransactionDispatcher",
     "Transient",
+    "View",
     "Workflow",
     "cancel",
     "count",
@@ -74,7 +75,7 @@ _HOMES = {
         "Transient",
         "retry_after",
     ),
-    "pipeline.declare.extension": ("extend",),
+    "pipeline.declare.extension": ("View", "extend"),
     "pipeline.declare.job": ("Job",),
     "pipeline.declare.outcome": ("Done",),
     "pipeline.declare.phase": ("Throttle",),

@@ -41,7 +41,7 @@ class Phase:
     def send(self, job_id: UUID | str) -> Requested:
         """Ask for an existing job to be sent: the same gate, the same outbox. The answer says why not.
 
-        >>> website_analysis.send(job_id)
+        >>> check_stock.send(job_id)
         """
         return request_send(self.spec, job_id)
 

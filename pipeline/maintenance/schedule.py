@@ -52,7 +52,7 @@ def stale_recovery(connection: Wire) -> int:
 
 
 def status_reset(connection: Wire) -> int:
-    """Every five minutes: the same for phases with a longer patience of their own, such as OCR (ten minutes)."""
+    """Every five minutes: the same for phases with a longer patience of their own."""
     return _look_twice(connection)
 
 

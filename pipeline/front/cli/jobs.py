@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def submit(
-    workflow: Annotated[str, typer.Argument(help="For example: website")],
+    workflow: Annotated[str, typer.Argument(help="For example: orders")],
     body: Annotated[str, typer.Argument(help="A JSON object, or - to read it from standard input.")] = "{}",
     priority: Annotated[int, typer.Option(help="0 … 9; 9 goes first.")] = 0,
     key: Annotated[str | None, typer.Option(help="The same key gives the same job.")] = None,

@@ -1,4 +1,4 @@
-"""Commands that run things: services, migrate, up, relay, sandbox, doctor."""
+"""Commands that run things: services, migrate, up, relay, doctor."""
 
 from __future__ import annotations
 

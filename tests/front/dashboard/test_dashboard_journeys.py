@@ -92,25 +92,6 @@ def test_a_group_is_given_up_with_a_reason(place: Place, serve: Serve, open_page
     assert place.job(job)["error_message"].startswith("the shop closed")
 
 
-def test_a_source_is_paused_and_resumed(place: Place, serve: Serve, open_page: OpenPage) -> None:
-    """The page and the database agree."""
-    place.rows(
-        "INSERT INTO sources (id, name, adapter, base_url, rate_limit_per_minute)"
-        " VALUES ('coins', 'coins', 'items-api', 'http://127.0.0.1:9/', 30) RETURNING id"
-    )
-    page = open_page(f"{serve()}/sources")
-    row = page.get_by_role("row", name="coins")
-    expect(row.locator(".pill")).to_have_text("closed")
-    row.get_by_role("button", name="Pause").click()
-    page.get_by_role("button", name="Pause the source").click()
-    expect(row.locator(".pill")).to_have_text("paused")
-    assert place.count("SELECT count(*) FROM sources WHERE paused_until > now()") == 1
-    row.get_by_role("button", name="Resume").click()
-    page.get_by_role("button", name="Resume the source").click()
-    expect(row.locator(".pill")).to_have_text("closed")
-    assert place.count("SELECT count(*) FROM sources WHERE paused_until > now()") == 0
-
-
 def test_a_job_is_cancelled_with_the_keyboard_alone(place: Place, serve: Serve, open_page: OpenPage) -> None:
     """Escape changes nothing and gives the focus back; Enter cancels, and the reason is kept."""
     job = submit(None, "single")

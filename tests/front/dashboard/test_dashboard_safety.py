@@ -11,14 +11,17 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from pipeline.declare.extension import extensions
 from pipeline.front.dashboard.routes import FOLDER, VIEWS
 from pipeline.journey.submit import open_batch, seal_batch, submit, submit_many
 from tests.front.api.conftest import Serve
 from tests.front.dashboard.conftest import OpenPage
-from tests.place import Place
+from tests.place import ROOT, Place
 
 SCRIPT = "<script>window.harmed = 1</script><img src=x onerror='window.harmed = 1'>"
 PHONE = 390
+# The dashboard's own, and those that the workflows of this repository add.
+FILES = sorted([*FOLDER.rglob("*.*"), *(ROOT / "actors").glob("*/dashboard/*.*")])
 
 
 def furnish(place: Place) -> tuple[UUID, int]:
@@ -69,10 +72,11 @@ def test_every_view_is_accessible_in_light_and_dark_and_fits_a_phone(
     """With something in every view: no serious finding of axe-core, and nothing to be scrolled sideways."""
     job, project = furnish(place)
     page = open_page(f"{serve()}/?hours=1")
+    expect(page.locator("main h1")).to_be_visible()
     page.evaluate(Axe().axe_script)
     found: list[str] = []
-    for view in VIEWS:
-        path = view.format(job_id=job, project_id=project)
+    for view in (*VIEWS, *(view.path for extension in extensions() for view in extension.views)):
+        path = view.format(job_id=job, id=project)
         visit(page, path)
         found += findings(page, path)
         page.emulate_media(color_scheme="dark")
@@ -141,7 +145,7 @@ def test_the_page_asks_for_all_its_modules_at_once() -> None:
     assert asked == sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.js"))
 
 
-@pytest.mark.parametrize("file", sorted(FOLDER.rglob("*.*")), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_files_are_small_and_bring_nothing_from_elsewhere(file: Path) -> None:
     """No markup from data, no inline script or style, no other address than this server's."""
     text = file.read_text()

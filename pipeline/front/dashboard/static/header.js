@@ -3,6 +3,7 @@
 import { remove } from "/static/api.js";
 import { button } from "/static/parts.js";
 import { h, patch, s } from "/static/dom.js";
+import { entries } from "/static/extensions.js";
 import { capped } from "/static/format.js";
 import { live } from "/static/live.js";
 import { openSubmit } from "/static/views/submit.js";
@@ -12,9 +13,7 @@ const VIEWS = [
   ["/jobs", "Jobs"],
   ["/dead", "Dead letters"],
   ["/workers", "Workers"],
-  ["/sources", "Sources"],
   ["/batches", "Batches"],
-  ["/projects", "Projects"],
 ];
 
 let shown = null;
@@ -35,7 +34,7 @@ export function drawHeader(session) {
           h(
             "ul",
             null,
-            VIEWS.map(([href, name]) =>
+            [...VIEWS, ...entries].map(([href, name]) =>
               h(
                 "li",
                 null,

@@ -4,7 +4,7 @@ import { get } from "/static/api.js";
 import { setClock } from "/static/format.js";
 
 const listeners = new Set();
-let source = null;
+let stream = null;
 let timer = null;
 let wanted = false;
 export const live = { stats: null, state: "connecting" };
@@ -28,19 +28,19 @@ export function stop() {
 
 function open() {
   close();
-  source = new EventSource("/v1/events");
-  source.addEventListener("stats", (event) => arrived(JSON.parse(event.data), "live"));
-  source.addEventListener("away", () => change("database away"));
-  source.onerror = () => {
+  stream = new EventSource("/v1/events");
+  stream.addEventListener("stats", (event) => arrived(JSON.parse(event.data), "live"));
+  stream.addEventListener("away", () => change("database away"));
+  stream.onerror = () => {
     change("reconnecting");
     // A browser tries again by itself, unless the server refused: then the page asks for a while.
-    if (source?.readyState === EventSource.CLOSED) fallBack(6);
+    if (stream?.readyState === EventSource.CLOSED) fallBack(6);
   };
 }
 
 function close() {
-  source?.close();
-  source = null;
+  stream?.close();
+  stream = null;
   clearTimeout(timer);
 }
 

@@ -3,6 +3,7 @@
 import { get, onSignedOut } from "/static/api.js";
 import { isHeld } from "/static/chart.js";
 import { h, patch } from "/static/dom.js";
+import { extensions } from "/static/extensions.js";
 import { drawHeader } from "/static/header.js";
 import { live, start, stop, subscribe } from "/static/live.js";
 import { say } from "/static/notices.js";
@@ -12,23 +13,17 @@ import { dead } from "/static/views/dead.js";
 import { job } from "/static/views/job.js";
 import { jobs } from "/static/views/jobs.js";
 import { overview } from "/static/views/overview.js";
-import { project } from "/static/views/project.js";
-import { projects } from "/static/views/projects.js";
 import { signIn } from "/static/views/sign_in.js";
-import { sources } from "/static/views/sources.js";
 import { workers } from "/static/views/workers.js";
 
 // A view: title(context), load(context) → data, render(data, context) → elements, every: seconds between loads.
 for (const [pattern, view] of [
   ["/", overview],
   ["/jobs", jobs],
-  ["/jobs/:id", job],
+  ["/jobs/{id}", job],
   ["/dead", dead],
   ["/workers", workers],
-  ["/sources", sources],
   ["/batches", batches],
-  ["/projects", projects],
-  ["/projects/:id", project],
 ])
   route(pattern, view);
 
@@ -78,7 +73,7 @@ function draw() {
   drawn = shown.name;
   if (!view) return patch(main, missing("No such page", "The address leads nowhere in this dashboard."));
   if (problem && (data === undefined || problem.status === 404))
-    return patch(main, missing(problem.title, problem.message));
+    return patch(main, missing(problem.title ?? "Not possible", problem.message));
   patch(
     main,
     problem && h("p", { class: "stale", role: "status", "data-key": "stale" }, `Not up to date: ${problem.message}`),
@@ -116,7 +111,8 @@ function askToSignIn() {
   main.querySelector("input")?.focus();
 }
 
-function begin(found) {
+async function begin(found) {
+  await extensions();
   session = found;
   start();
   show(true);
@@ -126,12 +122,15 @@ onSignedOut(askToSignIn);
 subscribe(() => session && tick());
 listen((isNewPage) => session && show(isNewPage));
 
-function enter() {
-  get("/v1/session").then(begin, (problem) => {
+async function enter() {
+  try {
+    const [found] = await Promise.all([get("/v1/session"), extensions()]);
+    await begin(found);
+  } catch (problem) {
     if (problem.status === 401) return askToSignIn();
     main.replaceChildren(missing(problem.title, problem.message));
-    return setTimeout(enter, 5000);
-  });
+    setTimeout(enter, 5000);
+  }
 }
 
 enter();

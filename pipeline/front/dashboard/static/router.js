@@ -6,10 +6,10 @@ const routes = [];
 const address = () => location.pathname + location.search;
 let changed = () => {};
 
-/** `pattern` such as /jobs/:id */
+/** `pattern` such as /jobs/{id} */
 export function route(pattern, view) {
-  const names = [...pattern.matchAll(/:(\w+)/g)].map(([, name]) => name);
-  routes.push({ expression: new RegExp(`^${pattern.replace(/:\w+/g, "([^/]+)")}$`), names, view });
+  const names = [...pattern.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+  routes.push({ expression: new RegExp(`^${pattern.replace(/\{\w+\}/g, "([^/]+)")}$`), names, view });
 }
 
 /** The view for the page's address, its parameters and its query. */

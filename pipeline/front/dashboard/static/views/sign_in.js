@@ -18,7 +18,7 @@ export function signIn(enter) {
     event.preventDefault();
     wrong.textContent = "";
     try {
-      enter(await post("/v1/session", { token: token.value }));
+      await enter(await post("/v1/session", { token: token.value }));
     } catch (problem) {
       wrong.textContent = problem.message;
       token.select();

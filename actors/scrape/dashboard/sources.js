@@ -14,10 +14,11 @@ const WORDS = {
   paused: "paused",
   disabled: "disabled",
 };
+const KINDS = { closed: "succeeded", open: "failed", "half-open": "retryable", probing: "running" };
 const HELD = new Set(["open", "paused", "half-open", "probing"]);
 const LONG = 20 * 365 * 86_400_000;
 
-export const sources = {
+export default {
   title: () => "Sources",
   every: 2,
   load: async () => get("/v1/sources"),
@@ -47,7 +48,7 @@ const COLUMNS = [
   },
   {
     name: "Breaker",
-    cell: (source) => h("span", null, pill(WORDS[source.state] ?? source.state, source.state), until(source)),
+    cell: (source) => h("span", null, pill(WORDS[source.state] ?? source.state, KINDS[source.state] ?? source.state), until(source)),
   },
   { name: "Rate", number: true, cell: (source) => `${count(source.rate_limit_per_minute)}/min` },
   { name: "Waiting jobs", number: true, cell: (source) => capped(source.waiting) },

@@ -16,7 +16,7 @@ export const kind = (status) =>
   })[status] ?? status;
 const address = (query) => `/projects${queryString(query)}`;
 
-export const projects = {
+export default {
   title: () => "Projects",
   every: 3,
   async load({ query: { cursor } }) {

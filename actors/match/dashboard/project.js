@@ -6,12 +6,12 @@ import { h } from "/static/dom.js";
 import { count } from "/static/format.js";
 import { button, cut, heading, pager, pill, progress, select, table, when } from "/static/parts.js";
 import { go, refine } from "/static/router.js";
-import { kind } from "/static/views/projects.js";
+import { kind } from "./projects.js";
 
 const STATES = ["NEW", "QUEUED", "COMPLETED", "FAILED", "CANCELLED"];
 const DECISIONS = ["matched", "ambiguous", "none"];
 
-export const project = {
+export default {
   title: ({ params }) => `Project ${params.id}`,
   every: 2,
   async load({ params, query: { status, decision, cursor } }) {
