@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from pipeline.front.api.pages import decode_cursor, encode_cursor, plain_text
+from pipeline.front.api.cursors import decode_cursor, encode_cursor, plain_text
 from pipeline.store.inspect import NEWEST, ROW
 
 MOST = 5000
