@@ -24,13 +24,21 @@ for part in (run, jobs, dead, verify, watch, api):
     part.add_to(app)
 
 
-@app.callback()
-def _options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         print(f"pipeline {__version__}")
         raise typer.Exit
+
+
+# Eager: without it, the missing command is complained about first.
+Version = Annotated[
+    bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+]
+
+
+@app.callback()
+def _options(version: Version = False) -> None:
+    """What can be asked without a command."""
 
 
 def main() -> None:
