@@ -98,6 +98,7 @@ def up(
 ) -> None:
     """Start everything in the foreground; Ctrl-C stops it in order."""
     require("api", "pipeline up, which serves the dashboard,")
+    need_workflows()
     from pipeline.dev.up import run
 
     run(processes=processes, threads=threads, with_sandbox=with_sandbox, folder=folder, say=_say)
