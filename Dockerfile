@@ -9,6 +9,7 @@ COPY requirements.txt ./
 RUN --mount=type=cache,target=/root/.cache/pip pip install --no-deps -r requirements.txt
 COPY pyproject.toml README.md ./
 COPY pipeline pipeline
+COPY rabbitmq rabbitmq
 COPY db db
 COPY actors actors
 RUN pip install --no-deps .

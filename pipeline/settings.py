@@ -62,7 +62,7 @@ class Settings(BaseSettings):
         default=None, gt=0, description="the same for failed jobs; unset: until somebody replays or discards them"
     )
     temp_folder: Path = Field(
-        default=Path(gettempdir()) / "pipeline-jobs", description="for the folders of running jobs"
+        default_factory=lambda: Path(gettempdir()) / "pipeline-jobs", description="for the folders of running jobs"
     )
     log_format: Literal["console", "json"] = "console"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import quote, unquote, urlsplit
 
-import httpx
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError, ChannelClosedByBroker
 
-MANAGEMENT_PATIENCE = 10.0
+from pipeline.broker.management import UNANSWERED, Login, request
+
+# Without statistics the totals of classic queues are current; with them they lag by seconds.
+TOTALS = "disable_stats=true&enable_queue_totals=true"
 NO_SUCH_QUEUE = 404
 
 
@@ -60,19 +62,11 @@ def _ready(channel: BlockingChannel, queue: str) -> int:
 
 def _ask_management(management_url: str, amqp_url: str) -> dict[str, int] | None:
     address = urlsplit(management_url)
-    auth = (unquote(address.username or ""), unquote(address.password or ""))
+    login = Login(unquote(address.username or ""), unquote(address.password or ""))
     vhost = quote(unquote(urlsplit(amqp_url.split(";", maxsplit=1)[0]).path[1:]) or "/", safe="")
-    base = f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
     try:
-        # Without statistics the totals of classic queues are current; with them they lag by seconds.
-        totals = {"disable_stats": "true", "enable_queue_totals": "true"}
-        # Certificates are megabytes to load at every look, and nobody shows one over plain HTTP.
-        verify = address.scheme == "https"
-        answer = httpx.get(
-            f"{base}/api/queues/{vhost}", auth=auth, timeout=MANAGEMENT_PATIENCE, params=totals, verify=verify
-        )
-        answer.raise_for_status()
-        return {queue["name"]: int(queue.get("messages", 0)) for queue in answer.json()}
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, LookupError, TypeError):
+        answer = request(management_url, login, f"queues/{vhost}?{TOTALS}")
+        return {queue["name"]: int(queue.get("messages", 0)) for queue in answer.body} if answer.well else None
+    except (*UNANSWERED, LookupError, TypeError, AttributeError):
         # It is away, refuses us, or something else listens there.
         return None

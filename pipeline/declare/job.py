@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -36,7 +37,10 @@ class Results(dict[str, Any]):
 class Services:
     """What a job reaches outside of its function. A test brings its own, see ``pipeline.testing.FakeServices``."""
 
-    temp_root: Path = Path(gettempdir()) / "pipeline-jobs" / "test"
+    @cached_property
+    def temp_root(self) -> Path:
+        """Where the folders of attempts are."""
+        return Path(gettempdir()) / "pipeline-jobs" / "test"
 
     def read(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         """Rows of a short query."""

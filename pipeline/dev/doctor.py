@@ -1,4 +1,4 @@
-"""Is everything as it should be? Each finding says how to fix it."""
+"""Is everything as it should be? Each finding says how to fix it. Looks at the workflows that are declared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pika
 from pika.exceptions import AMQPError
 from sqlalchemy.exc import OperationalError
 
-import pipeline.actors  # noqa: F401  declares the workflows
 from pipeline import settings
 from pipeline.broker.topology import arguments
 from pipeline.declare.errors import BadInput

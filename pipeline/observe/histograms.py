@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import accumulate
-
-from prometheus_client.core import HistogramMetricFamily
 
 from pipeline.observe.counters import count
 
@@ -38,17 +35,6 @@ def observe_duration(queue: str, seconds: float) -> None:
     bound = BOUNDS[bisect_left(_LIMITS, seconds)]
     count(f"duration.{queue}.{bound}")
     count(f"duration.{queue}.ms", round(seconds * 1000))
-
-
-def durations(counters: dict[str, int], queues: list[str]) -> HistogramMetricFamily:
-    """The counters of all workers as one histogram a queue."""
-    family = HistogramMetricFamily("pipeline_phase_duration_seconds", "time in the phase's function", labels=["queue"])
-    for queue in queues:
-        counts = list(accumulate(counters.get(f"duration.{queue}.{bound}", 0) for bound in BOUNDS))
-        if counts[-1]:
-            marks = [("+Inf" if bound == "inf" else bound, float(n)) for bound, n in zip(BOUNDS, counts, strict=True)]
-            family.add_metric([queue], marks, counters.get(f"duration.{queue}.ms", 0) / 1000)
-    return family
 
 
 def outcomes(counters: dict[str, int], queues: list[str]) -> Iterator[tuple[str, str, str, int]]:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from pipeline.declare.extension import extensions, load
-from pipeline.observe.histograms import durations, outcomes
+from pipeline.observe.histograms import BOUNDS, outcomes
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -123,7 +124,7 @@ def _rate_limits(rate_limits: list[RateLimitNow]) -> Iterator[Metric]:
 
 
 def _counters(counters: dict[str, int], queues: list[str]) -> Iterator[Metric]:
-    yield durations(counters, queues)
+    yield _durations(counters, queues)
     ended = CounterMetricFamily("pipeline_attempts", "attempts that ended", labels=["queue", "outcome"])
     used = set()
     for name, queue, outcome, n in outcomes(counters, queues):
@@ -135,3 +136,14 @@ def _counters(counters: dict[str, int], queues: list[str]) -> Iterator[Metric]:
         if name not in used and not name.startswith("duration."):
             rest.add_metric([name], n)
     yield rest
+
+
+def _durations(counters: dict[str, int], queues: list[str]) -> HistogramMetricFamily:
+    """The counters of all workers as one histogram a queue."""
+    family = HistogramMetricFamily("pipeline_phase_duration_seconds", "time in the phase's function", labels=["queue"])
+    for queue in queues:
+        counts = list(accumulate(counters.get(f"duration.{queue}.{bound}", 0) for bound in BOUNDS))
+        if counts[-1]:
+            marks = [("+Inf" if bound == "inf" else bound, float(n)) for bound, n in zip(BOUNDS, counts, strict=True)]
+            family.add_metric([queue], marks, counters.get(f"duration.{queue}.ms", 0) / 1000)
+    return family

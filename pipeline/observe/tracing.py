@@ -11,9 +11,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from pipeline.declare.extras import MissingExtra, require
+from pipeline.observe import logs
+
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
+log = logs.get("pipeline.tracing")
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _NOTHING: AbstractContextManager[str | None] = nullcontext()
 
@@ -30,6 +34,12 @@ def phase_span(queue: str, traceparent: str, **attributes: Any) -> AbstractConte
 @lru_cache(maxsize=2)
 def _tracer(pid: int) -> Tracer | None:  # noqa: ARG001  a forked child exports through a thread of its own
     if not any(os.environ.get(name) for name in ENDPOINTS):
+        return None
+    try:
+        require("tracing", f"tracing (one of {', '.join(ENDPOINTS)} is set)")
+    except MissingExtra as error:
+        # The variable may be meant for somebody else in this environment; jobs run all the same.
+        log.warning(f"nothing is traced: {error}")
         return None
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource

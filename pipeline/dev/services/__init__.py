@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.dev.services.management import Login
+from pipeline.broker.management import Login
 from pipeline.dev.services.postgres import Postgres
 from pipeline.dev.services.processes import ServiceError
 from pipeline.dev.services.rabbitmq import RabbitMQ

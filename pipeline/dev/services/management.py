@@ -1,41 +1,31 @@
 """The few calls to RabbitMQ's management HTTP API that running and testing a private broker needs."""
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
-import httpx
+from pipeline.broker.counts import TOTALS
+from pipeline.broker.management import UNANSWERED, Login, request
+from pipeline.dev.services.processes import ServiceError
 
 CLOSE_SECONDS = 15
-
-
-class Login(NamedTuple):
-    """A user of the broker."""
-
-    name: str
-    password: str
+NOT_FOUND = 404
 
 
 class Management:
     """The API of one broker. Each call has a connection of its own, so that a broker that restarted is no surprise."""
 
     def __init__(self, url: str, login: Login) -> None:
-        self._client = httpx.Client(
-            base_url=f"{url}/api/",
-            auth=(login.name, login.password),
-            timeout=10,
-            verify=False,  # noqa: S501 - plain http on the loopback address; loading certificates costs more than a call
-            trust_env=False,  # a proxy must not see it
-            limits=httpx.Limits(max_keepalive_connections=0),
-        )
+        self._url = url
+        self._login = login
 
     def has_vhost(self, vhost: str) -> bool:
         """True if the API answers and the vhost is up; False while the broker is starting."""
         try:
-            response = self._client.get(f"vhosts/{_quoted(vhost)}")
-        except httpx.TransportError:
+            answer = request(self._url, self._login, f"vhosts/{_quoted(vhost)}")
+        except UNANSWERED:
             return False
-        return response.is_success and "running" in response.json().get("cluster_state", {}).values()
+        return answer.well and "running" in answer.body.get("cluster_state", {}).values()
 
     def create_vhost(self, vhost: str, users: list[str], policies: list[dict[str, Any]]) -> None:
         """Create the vhost with full permissions for these users and these policies; one that exists is kept."""
@@ -53,12 +43,9 @@ class Management:
 
     def queue_counts(self, vhost: str) -> dict[str, tuple[int, int]]:
         """Messages ready and unacknowledged of every queue, about a second old."""
-        # Without statistics the totals come from the queues' own counters, not from five-second samples.
-        options = {"disable_stats": "true", "enable_queue_totals": "true"}
-        response = self._client.get(f"queues/{_quoted(vhost)}", params=options).raise_for_status()
         return {
             queue["name"]: (queue.get("messages_ready", 0), queue.get("messages_unacknowledged", 0))
-            for queue in response.json()
+            for queue in self._call(f"queues/{_quoted(vhost)}?{TOTALS}")
         }
 
     def close_connections(self, vhost: str) -> int:
@@ -73,17 +60,21 @@ class Management:
         return len(names)
 
     def _connections(self, vhost: str) -> set[str]:
-        options = {"disable_stats": "true"}  # from the broker's own register, which is never late
-        response = self._client.get("connections", params=options).raise_for_status()
-        return {connection["name"] for connection in response.json() if connection["vhost"] == vhost}
+        # Without statistics it comes from the broker's own register, which is never late.
+        found = self._call("connections?disable_stats=true")
+        return {connection["name"] for connection in found if connection["vhost"] == vhost}
 
     def _put(self, path: str, body: dict[str, Any]) -> None:
-        self._client.put(path, json=body).raise_for_status()
+        self._call(path, "PUT", body)
 
     def _delete(self, path: str) -> None:
-        response = self._client.delete(path)
-        if response.status_code != httpx.codes.NOT_FOUND:
-            response.raise_for_status()
+        self._call(path, "DELETE", missing=True)
+
+    def _call(self, path: str, method: str = "GET", body: object = None, *, missing: bool = False) -> Any:
+        answer = request(self._url, self._login, path, method, body)
+        if not answer.well and not (missing and answer.status == NOT_FOUND):
+            raise ServiceError(f"RabbitMQ's management API answered {answer.status} to {method} {path}.")
+        return answer.body
 
 
 def _quoted(name: str) -> str:

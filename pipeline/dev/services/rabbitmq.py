@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from pipeline.broker.management import Login
 from pipeline.dev.services import processes
-from pipeline.dev.services.management import Login, Management
+from pipeline.dev.services.management import Management
 from pipeline.dev.services.ports import LOOPBACK, answers, free_port
 from pipeline.dev.services.processes import ServiceError
 from pipeline.dev.services.rabbitmq_node import (

@@ -11,7 +11,8 @@ from pipeline.dev.services.ports import LOOPBACK, free_port
 from pipeline.dev.services.processes import ServiceError
 from pipeline.dev.services.state import State, make_folder
 
-CONFIGURATION = Path(__file__).resolve().parents[3] / "rabbitmq"
+# Of the folder rabbitmq/ of the project, which a container uses, too: links in a checkout, files in a wheel.
+TEMPLATES = Path(__file__).parent / "templates"
 VHOST = "pipeline"
 PORTS = ("amqp_port", "management_port", "epmd_port", "dist_port")
 # pipeline and operator are the template's users; owner exists on private nodes only, to create and delete vhosts.
@@ -32,7 +33,7 @@ def prepare_node(folder: Path, state: State) -> Path:
     if not cookie.exists():
         _write(cookie, secrets.token_hex(16))
         cookie.chmod(0o400)  # Erlang refuses a cookie that others could read
-    shutil.copyfile(_template("enabled_plugins"), home / "enabled_plugins")
+    shutil.copyfile(TEMPLATES / "enabled_plugins", home / "enabled_plugins")
     _write(home / "definitions.json", json.dumps(_definitions(passwords), indent=2))
     _write(home / "rabbitmq.conf", _configuration(home, recorded))
     return home
@@ -44,7 +45,7 @@ def server_script() -> str:
     places = [root / "bin/rabbitmq-server", *root.glob("lib/*/sbin/rabbitmq-server")]
     script = next((place for place in places if os.access(place, os.X_OK)), None) or shutil.which("rabbitmq-server")
     if script is None:
-        raise ServiceError("RabbitMQ is not installed: run script/setup.")
+        raise ServiceError("RabbitMQ is not installed: install the package rabbitmq-server.")
     return str(script)
 
 
@@ -52,7 +53,7 @@ def epmd_program() -> str:
     """Erlang's port mapper."""
     program = shutil.which("epmd") or next(Path("/usr/lib/erlang").glob("erts-*/bin/epmd"), None)
     if program is None:
-        raise ServiceError("Erlang's epmd is not installed: run script/setup.")
+        raise ServiceError("Erlang's epmd is not installed: install the package rabbitmq-server.")
     return str(program)
 
 
@@ -88,12 +89,12 @@ def node_environment(home: Path, recorded: dict[str, Any]) -> dict[str, str]:
 
 def policies() -> list[dict[str, Any]]:
     """The template's policies, for vhosts made later."""
-    found: list[dict[str, Any]] = json.loads(_template("definitions.json").read_text())["policies"]
+    found: list[dict[str, Any]] = json.loads((TEMPLATES / "definitions.json").read_text())["policies"]
     return found
 
 
 def _definitions(passwords: dict[str, str]) -> dict[str, Any]:
-    text = _template("definitions.json").read_text()
+    text = (TEMPLATES / "definitions.json").read_text()
     for user, password in passwords.items():
         text = text.replace(f"@{user.upper()}_PASSWORD@", password)
     definitions: dict[str, Any] = json.loads(text)
@@ -103,7 +104,7 @@ def _definitions(passwords: dict[str, str]) -> dict[str, Any]:
 
 def _configuration(home: Path, recorded: dict[str, Any]) -> str:
     return (
-        _template("rabbitmq.conf").read_text()
+        (TEMPLATES / "rabbitmq.conf").read_text()
         + f"""
 # This node's own part, written at every start.
 listeners.tcp.1 = {LOOPBACK}:{recorded["amqp_port"]}
@@ -131,13 +132,6 @@ def _free_ports(recorded: dict[str, Any]) -> dict[str, int]:
             port = free_port()
         chosen[name] = port
     return chosen
-
-
-def _template(name: str) -> Path:
-    path = CONFIGURATION / name
-    if not path.exists():
-        raise ServiceError(f"{path} is missing: private servers need a checkout of the project.")
-    return path
 
 
 def _write(path: Path, text: str) -> None:

@@ -11,10 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.front.api import dead_jobs
 from pipeline.front.api.auth import Operator, Viewer
+from pipeline.front.api.cursors import decode_cursor, plain_text
 from pipeline.front.api.database import transaction
 from pipeline.front.api.fields import Name, Text
 from pipeline.front.api.models import JobRow
-from pipeline.front.api.pages import Cursor, Limit, Page, cut, decode_cursor, plain_text
+from pipeline.front.api.pages import Cursor, Limit, Page, cut
 from pipeline.front.api.responses import problems
 from pipeline.front.api.shorten import shorten
 

@@ -9,10 +9,11 @@ from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.front.api.auth import Operator, Viewer
+from pipeline.front.api.cursors import decode_cursor, encode_cursor
 from pipeline.front.api.database import transaction
 from pipeline.front.api.fields import Body, JobId, Moment, Name, Priority, Status, Text
 from pipeline.front.api.models import Accepted, Changed, JobDetail, JobRow
-from pipeline.front.api.pages import Cursor, Limit, Page, cut, decode_cursor, encode_cursor
+from pipeline.front.api.pages import Cursor, Limit, Page, cut
 from pipeline.front.api.problem import Problem, conflict, not_found
 from pipeline.front.api.responses import problems
 from pipeline.front.api.shorten import shorten

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from starlette.requests import Request
-from starlette.responses import Response
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 MEDIA = "application/problem+json"
 LONGEST = 2000
@@ -40,6 +41,8 @@ def conflict(detail: str) -> Problem:
 
 def answer(request: Request, problem: Problem) -> Response:
     """The problem as a response; the trace id leads to the server's log."""
+    from starlette.responses import Response
+
     content: dict[str, Any] = {"type": "about:blank", "title": problem.title, "status": problem.status}
     if problem.detail:
         content["detail"] = problem.detail

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from pipeline.declare.extras import require
+from pipeline.front.cli.workflows import need_workflows
+
 
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
@@ -18,7 +21,8 @@ def api(
     port: Annotated[int | None, typer.Option(help="Port; by default PIPELINE_API_PORT. 0 takes a free one.")] = None,
 ) -> None:
     """Serve the HTTP API (see docs/api.md)."""
-    import pipeline.actors  # noqa: F401  the workflows say how to read what they stored
+    require("api", "the HTTP API")
+    need_workflows()  # they say how to read what they stored
     from pipeline import settings
     from pipeline.front.api.serve import server
     from pipeline.observe import logs

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from pipeline.declare.errors import BadInput
 from pipeline.front.cli.console import console
+from pipeline.front.cli.workflows import need_workflows
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
 
@@ -40,8 +41,7 @@ def submit(
 
 def status(job: str, as_json: Json = False) -> None:
     """Show a job: where it is, where its time went, and what its workflow stored."""
-    import pipeline.actors  # noqa: F401  the workflows say how to read what they stored
-
+    need_workflows()  # they say how to read what they stored
     found = inspect.describe(read_id(job))
     if as_json:
         print(json.dumps(found, default=str))

@@ -13,6 +13,7 @@ from pipeline.declare.errors import BadInput
 from pipeline.declare.extension import extensions, load
 from pipeline.dev.services import ServiceError, use_private_servers
 from pipeline.front.cli import api, dead, jobs, run, verify, watch
+from pipeline.front.cli.workflows import load_workflows
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,13 +24,21 @@ for part in (run, jobs, dead, verify, watch, api):
     part.add_to(app)
 
 
-@app.callback()
-def _options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         print(f"pipeline {__version__}")
         raise typer.Exit
+
+
+# Eager: without it, the missing command is complained about first.
+Version = Annotated[
+    bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+]
+
+
+@app.callback()
+def _options(version: Version = False) -> None:
+    """What can be asked without a command."""
 
 
 def main() -> None:
@@ -50,14 +59,14 @@ def main() -> None:
 
 def _add_commands() -> None:
     """Those of the application. One that cannot be loaded must not keep anybody from stopping the servers."""
-    try:
-        import pipeline.actors  # noqa: F401  declares the workflows
-
-        for extension in extensions():
-            for command in extension.commands:
+    if not load_workflows():
+        return
+    for extension in extensions():
+        for command in extension.commands:
+            try:
                 load(command)(app)
-    except Exception as error:
-        sys.stderr.write(f"pipeline: the workflows could not be loaded: {error}\n")
+            except Exception as error:
+                sys.stderr.write(f"pipeline: the command {command} could not be loaded: {error}\n")
 
 
 def _say(text: str, code: int) -> None:

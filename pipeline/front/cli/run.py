@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from pipeline.declare.extras import require
 from pipeline.dev import services
+from pipeline.front.cli.workflows import need_workflows
 
 Folder = Annotated[Path, typer.Option(help="Where the private servers keep their data.")]
 out = Console(stderr=True)
@@ -62,7 +64,7 @@ def migrate(
     if remove:
         _remove()
         return
-    import pipeline.actors  # noqa: F401  declares the workflows
+    need_workflows()
     from pipeline import settings
     from pipeline.declare.registry import workflows
     from pipeline.maintenance.move import undeclared
@@ -95,6 +97,8 @@ def up(
     folder: Folder = services.FOLDER,
 ) -> None:
     """Start everything in the foreground; Ctrl-C stops it in order."""
+    require("api", "pipeline up, which serves the dashboard,")
+    need_workflows()
     from pipeline.dev.up import run
 
     run(processes=processes, threads=threads, with_sandbox=with_sandbox, folder=folder, say=_say)
@@ -109,6 +113,7 @@ def relay() -> None:
 
 def doctor() -> None:
     """Check servers, versions, migrations and queues, and say how to fix each finding."""
+    need_workflows()
     from pipeline.dev.doctor import examine
 
     findings = examine()

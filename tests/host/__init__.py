@@ -1,0 +1,1 @@
+"""A team that has an application of its own, and adopts the engine."""

@@ -1,0 +1,2 @@
+revision = ${repr(up_revision)}
+down_revision = ${repr(down_revision)}
