@@ -168,7 +168,7 @@ def test_no_settings_at_all_points_to_the_private_servers(tmp_path: Path) -> Non
         (("status", "17"), "is not a job id"),
         (("status", "01a1e35a-acab-720d-861a-d34a819014b2"), "there is no job"),
         (("cancel", "01a1e35a-acab-720d-861a-d34a819014b2"), "does not exist or has already finished"),
-        (("retry", "01a1e35a-acab-720d-861a-d34a819014b2"), "is not failed"),
+        (("replay", "01a1e35a-acab-720d-861a-d34a819014b2"), "is not failed"),
     ],
 )
 def test_the_command_line_refuses_in_one_sentence(place: Place, words: tuple[str, ...], says: str) -> None:
@@ -190,7 +190,7 @@ def test_the_command_line_follows_a_job_from_submit_to_dead_and_back(
     assert shown["job"]["status"] == "failed" and [p["part"] for p in shown["timeline"]][-1] == "running"
     listed = pipeline(place, "dead", "list").stdout
     assert "the document does not exist" in listed and job in listed
-    assert pipeline(place, "retry", job).returncode == 0
+    assert pipeline(place, "replay", job).returncode == 0
     place.until(lambda: len(place.executions()) == 2, 20, "the second run")
     place.until(lambda: place.count("SELECT count(*) FROM pipeline.jobs WHERE status = 'failed'"), 20, "the failure")
     assert pipeline(place, "dead", "discard", job, "--reason", "a known hole").returncode == 0

@@ -153,7 +153,7 @@ inline acknowledge(w) {
 #define right_number(w) (message[w] == send)
 #endif
 
-#ifdef NO_CARRIER
+#ifdef NO_MESSAGE_PHASE
 #define continued false
 #else
 #define continued (status == RUNNING && phase != queue_of(send))
@@ -335,7 +335,7 @@ end:
     :: d_step { status == RUNNING && (!seems_alive(holder) || deserted) -> reclaim() }
     :: d_step { status == PENDING && sent && lock_free(sender) -> unsend(send) }
 #endif
-#if !defined(NO_LEDGER) && !defined(REDELIVERY_ONLY)
+#if !defined(NO_RECONCILIATION) && !defined(REDELIVERY_ONLY)
     :: d_step { status == PENDING && sent && settled && in_broker[phase] == 0 -> unsend(send) }
 #endif
     :: false

@@ -126,18 +126,18 @@ def cancel(who: Operator, job_id: JobId, why: Reason | None = None) -> Changed: 
         done = steer.cancel(connection, job_id, (why or Reason()).reason)
         status = _status(connection, job_id)
     if not done:
-        raise conflict(f"job {job_id} has ended already: it is {status}")
+        raise conflict(f"job {job_id} has already finished: it is {status}")
     return Changed(id=job_id, status=status)
 
 
-@router.post("/{job_id}/retry", status_code=202, responses=CHANGE)
-def retry(who: Operator, job_id: JobId) -> Changed:  # noqa: ARG001
+@router.post("/{job_id}/replay", status_code=202, responses=CHANGE)
+def replay(who: Operator, job_id: JobId) -> Changed:  # noqa: ARG001
     """Start the phase of a failed job again, with fresh budgets."""
     with transaction() as connection:
         done = steer.replay(connection, job_id)
         status = _status(connection, job_id)
     if not done:
-        raise conflict(f"job {job_id} is {status}; only a failed job can be retried")
+        raise conflict(f"job {job_id} is {status}; only a failed job can be replayed")
     return Changed(id=job_id, status=status)
 
 

@@ -1,4 +1,4 @@
-"""Commands about jobs: submit, status, cancel, retry, workers."""
+"""Commands about jobs: submit, status, cancel, replay, workers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ out = console()
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    for command in (submit, status, cancel, retry, workers):
+    for command in (submit, status, cancel, replay, workers):
         app.command()(command)
 
 
@@ -56,7 +56,7 @@ def cancel(job: str) -> None:
     print(f"cancelled {job}")
 
 
-def retry(job: str) -> None:
+def replay(job: str) -> None:
     """Run a failed job's phase again, with fresh budgets."""
     send_again(job)
     print(f"sent again {job}")
@@ -65,12 +65,14 @@ def retry(job: str) -> None:
 def send_again(job: str) -> None:
     """Fails when the job is not failed."""
     if not steer.replay(None, read_id(job)):
-        raise BadInput(f"job {job} is not failed, so there is nothing to retry; see: pipeline status {job}")
+        raise BadInput(f"job {job} is not failed, so there is nothing to replay; see: pipeline status {job}")
 
 
 def workers(
     as_json: Json = False,
-    ready: Annotated[bool, typer.Option("--ready", help="Fail unless this host's live and hear their queues.")] = False,
+    ready: Annotated[
+        bool, typer.Option("--ready", help="Exit non-zero unless every worker on this host is alive and consuming.")
+    ] = False,
 ) -> None:
     """Worker processes, living and recently gone."""
     rows = inspect.workers()

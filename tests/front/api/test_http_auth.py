@@ -42,7 +42,7 @@ def test_a_viewer_looks_and_an_operator_acts(place: Place, guarded: httpx.Client
     changes = [
         ("/v1/jobs", JOB),
         (f"/v1/jobs/{job}/cancel", {}),
-        (f"/v1/jobs/{job}/retry", {}),
+        (f"/v1/jobs/{job}/replay", {}),
         ("/v1/dead/replay", {"ids": [str(job)]}),
         ("/v1/dead/discard", {"ids": [str(job)], "reason": "x"}),
     ]

@@ -97,12 +97,12 @@ def test_filters_give_what_they_say(place: Place, api: httpx.Client) -> None:
 def test_cancel_and_retry_say_why_not(place: Place, api: httpx.Client) -> None:
     """404 for an unknown job, 409 in another state, with the state."""
     job = submit(None, "single")
-    assert api.post(f"/v1/jobs/{job}/retry").status_code == 409
+    assert api.post(f"/v1/jobs/{job}/replay").status_code == 409
     assert api.post(f"/v1/jobs/{job}/cancel", json={"reason": "not needed"}).json()["status"] == "cancelled"
     assert place.job(job)["error_message"] == "not needed"
     again = api.post(f"/v1/jobs/{job}/cancel")
     assert again.status_code == 409 and "cancelled" in again.json()["detail"]
-    for action in ("cancel", "retry"):
+    for action in ("cancel", "replay"):
         assert api.post(f"/v1/jobs/{uuid4()}/{action}").status_code == 404
     assert api.get(f"/v1/jobs/{uuid4()}").status_code == 404
 

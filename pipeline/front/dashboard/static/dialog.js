@@ -15,7 +15,7 @@ export function ask({ title, text, fields = [], yes, danger = false, act }) {
     text && h("p", { class: "soft" }, text),
     fields,
     wrong,
-    h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => dialog.close() }, "Back"), button),
+    h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), button),
   );
   const dialog = h("dialog", { "aria-labelledby": "question" }, form);
   dialog.addEventListener("close", () => dialog.remove());

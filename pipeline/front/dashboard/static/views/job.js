@@ -97,7 +97,7 @@ function actions(job, { refresh }) {
   const name = `job ${short(job.id)}`;
   if (job.status === "failed")
     return [
-      button("Retry", () => retry(job, name, refresh), "primary"),
+      button("Replay", () => replay(job, name, refresh), "primary"),
       button("Discard", () => discard(job, name, refresh)),
     ];
   if (ENDED.has(job.status)) return null;
@@ -125,13 +125,13 @@ function cancel(job, name, refresh) {
   });
 }
 
-function retry(job, name, refresh) {
+function replay(job, name, refresh) {
   ask({
-    title: `Retry ${name}?`,
+    title: `Replay ${name}?`,
     text: `Its phase ${job.phase} starts again with fresh budgets.`,
-    yes: "Retry the job",
+    yes: "Replay the job",
     act: async () => {
-      await post(`/v1/jobs/${job.id}/retry`);
+      await post(`/v1/jobs/${job.id}/replay`);
       await refresh();
       return `Started ${name} again.`;
     },
