@@ -21,6 +21,10 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 RUN useradd --system --uid 10001 --home-dir /var/lib/pipeline --create-home --shell /usr/sbin/nologin pipeline
 COPY --from=build /opt/pipeline /opt/pipeline
+# The application: its workflows, its tables, and the sandbox that stands in for the outside world.
+COPY actors /opt/workflows/actors
+COPY db /opt/workflows/db
+COPY sandbox /opt/workflows/sandbox
 
 # Secrets are files; the pipeline's settings come from the environment. This joins them, and keeps passwords out of
 # the image, of `docker inspect` and of compose.yaml.
@@ -34,7 +38,7 @@ export RABBITMQ_MANAGEMENT_URL="http://operator:$(secret operator_password)@rabb
 exec "$@"
 EOF
 
-ENV PATH=/opt/pipeline/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIPELINE_LOG_FORMAT=json \
+ENV PATH=/opt/pipeline/bin:$PATH PYTHONPATH=/opt/workflows PIPELINE_WORKFLOWS=actors.workflows PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIPELINE_LOG_FORMAT=json \
     CACHE_FOLDER=/var/lib/pipeline/cache PIPELINE_DOCUMENT_FOLDER=/var/lib/pipeline/documents
 USER pipeline
 WORKDIR /var/lib/pipeline
