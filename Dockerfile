@@ -10,8 +10,6 @@ RUN --mount=type=cache,target=/root/.cache/pip pip install --no-deps -r requirem
 COPY pyproject.toml README.md ./
 COPY pipeline pipeline
 COPY rabbitmq rabbitmq
-COPY db db
-COPY actors actors
 RUN pip install --no-deps .
 
 FROM python:3.11-slim-bookworm

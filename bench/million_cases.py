@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from bench import lab
-from pipeline.front.api.cursors import encode_cursor
+from pipeline.front.api.http.cursors import encode_cursor
 
 STATUSES = ("pending", "running", "retryable", "succeeded", "failed", "cancelled")
 MIDDLE = """SELECT id FROM pipeline.jobs WHERE status = 'succeeded' ORDER BY id

@@ -5,15 +5,15 @@ Register them with ``pipeline.extend(..., routes=["shop.routes:router"])``; they
 
 from __future__ import annotations
 
-from pipeline.front.api.auth import Operator, Viewer
-from pipeline.front.api.cursors import decode_cursor
 from pipeline.front.api.database import transaction
-from pipeline.front.api.fields import Text
-from pipeline.front.api.pages import Cursor, Limit, Page, cut
-from pipeline.front.api.problem import Problem, conflict, invalid, not_found
-from pipeline.front.api.responses import problems
-from pipeline.front.api.shield import allow_body
-from pipeline.front.api.streamed import pieces
+from pipeline.front.api.http.auth import Operator, Viewer
+from pipeline.front.api.http.cursors import decode_cursor
+from pipeline.front.api.http.fields import Text
+from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
+from pipeline.front.api.http.problem import Problem, conflict, invalid, not_found
+from pipeline.front.api.http.responses import problems
+from pipeline.front.api.http.shield import allow_body
+from pipeline.front.api.http.streamed import pieces
 
 __all__ = [
     "Cursor",

@@ -35,7 +35,7 @@ def test_functions_and_modules_are_short() -> None:
     print(f"\nfunctions: {len(lengths)}, median {median(lengths.values())}, p90 {tenths[8]:.0f} lines", end="")
     print(f", largest {lengths[longest]} ({longest})")
     print(f"modules: {len(ENGINE)}, largest {len(text(largest).splitlines())} lines ({largest})")
-    assert median(lengths.values()) <= 8 and tenths[8] <= 25
+    assert median(lengths.values()) <= 8 and tenths[8] <= 13
     assert len(text(largest).splitlines()) <= LONGEST_MODULE
 
 
@@ -43,7 +43,7 @@ def test_a_folder_is_one_thing() -> None:
     """Printed; a folder of more than twelve files is usually two."""
     folders = Counter(str(path.parent) for path in ENGINE if path.name != "__init__.py")
     print("\nfiles a folder: " + ", ".join(f"{folder} {n}" for folder, n in folders.most_common(8)))
-    assert folders.most_common(1)[0][1] <= 25
+    assert folders.most_common(1)[0][1] <= 13
 
 
 def test_the_formatter_decides_the_layout() -> None:

@@ -16,7 +16,7 @@ import pytest
 from pydantic import SecretStr
 
 from pipeline import submit_many
-from pipeline.front.api import guessing
+from pipeline.front.api.http import guessing
 from tests.front.api.conftest import OPERATOR, TOKENS, VIEWER, Serve
 from tests.front.api.test_http_schema import ENDLESS, examine
 from tests.fuzz.scale import FULL, dice, tell, times

@@ -10,14 +10,14 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.front.api import dead_jobs
-from pipeline.front.api.auth import Operator, Viewer
-from pipeline.front.api.cursors import decode_cursor, plain_text
 from pipeline.front.api.database import transaction
-from pipeline.front.api.fields import Name, Text
+from pipeline.front.api.http.auth import Operator, Viewer
+from pipeline.front.api.http.cursors import decode_cursor, plain_text
+from pipeline.front.api.http.fields import Name, Text
+from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
+from pipeline.front.api.http.responses import problems
+from pipeline.front.api.http.shorten import shorten
 from pipeline.front.api.models import JobRow
-from pipeline.front.api.pages import Cursor, Limit, Page, cut
-from pipeline.front.api.responses import problems
-from pipeline.front.api.shorten import shorten
 
 router = APIRouter(prefix="/v1/dead", tags=["dead letters"])
 READ = problems(401, 403, 422, 503)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from pipeline.front.api.cursors import decode_cursor, encode_cursor, plain_text
+from pipeline.front.api.http.cursors import decode_cursor, encode_cursor, plain_text
 from pipeline.store.gateway import client, reading
 from pipeline.store.inspect import NEWEST
 

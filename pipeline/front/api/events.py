@@ -12,9 +12,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from pipeline.front.api.auth import Viewer
-from pipeline.front.api.problem import Problem
-from pipeline.front.api.responses import problems
+from pipeline.front.api.http.auth import Viewer
+from pipeline.front.api.http.problem import Problem
+from pipeline.front.api.http.responses import problems
 
 router = APIRouter(prefix="/v1/events", tags=["overview"])
 LISTENERS = 32

@@ -12,9 +12,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
 from pipeline import settings
-from pipeline.front.api.auth import Viewer
-from pipeline.front.api.problem import Problem
-from pipeline.front.api.responses import problems
+from pipeline.front.api.http.auth import Viewer
+from pipeline.front.api.http.problem import Problem
+from pipeline.front.api.http.responses import problems
 from pipeline.store import database
 from pipeline.store.migrate import missing
 

@@ -8,15 +8,15 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.front.api.auth import Operator, Viewer
-from pipeline.front.api.cursors import decode_cursor, encode_cursor
 from pipeline.front.api.database import transaction
-from pipeline.front.api.fields import Body, JobId, Moment, Name, Priority, Status, Text
+from pipeline.front.api.http.auth import Operator, Viewer
+from pipeline.front.api.http.cursors import decode_cursor, encode_cursor
+from pipeline.front.api.http.fields import Body, JobId, Moment, Name, Priority, Status, Text
+from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
+from pipeline.front.api.http.problem import Problem, conflict, not_found
+from pipeline.front.api.http.responses import problems
+from pipeline.front.api.http.shorten import shorten
 from pipeline.front.api.models import Accepted, Changed, JobDetail, JobRow
-from pipeline.front.api.pages import Cursor, Limit, Page, cut
-from pipeline.front.api.problem import Problem, conflict, not_found
-from pipeline.front.api.responses import problems
-from pipeline.front.api.shorten import shorten
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
 

@@ -9,13 +9,13 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from pipeline.front.api import stats
-from pipeline.front.api.auth import Viewer
-from pipeline.front.api.cursors import decode_cursor
 from pipeline.front.api.database import transaction
-from pipeline.front.api.fields import Name
+from pipeline.front.api.http.auth import Viewer
+from pipeline.front.api.http.cursors import decode_cursor
+from pipeline.front.api.http.fields import Name
+from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
+from pipeline.front.api.http.responses import problems
 from pipeline.front.api.models import Batch, Worker
-from pipeline.front.api.pages import Cursor, Limit, Page, cut
-from pipeline.front.api.responses import problems
 from pipeline.front.api.stats_models import Rollup, Stats
 from pipeline.store import inspect
 

@@ -6,7 +6,7 @@ import uvicorn
 
 from pipeline.declare.errors import BadInput
 from pipeline.front.api.app import create_app
-from pipeline.front.api.shield import is_loopback
+from pipeline.front.api.http.shield import is_loopback
 from pipeline.settings import Settings
 
 

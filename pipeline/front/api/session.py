@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.front.api.auth import Viewer, role_of_token
-from pipeline.front.api.responses import problems
-from pipeline.front.api.tokens import COOKIE, SESSION_SECONDS, Role, Tokens
+from pipeline.front.api.http.auth import Viewer, role_of_token
+from pipeline.front.api.http.responses import problems
+from pipeline.front.api.http.tokens import COOKIE, SESSION_SECONDS, Role, Tokens
 
 router = APIRouter(prefix="/v1/session", tags=["session"])
 

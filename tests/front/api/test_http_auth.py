@@ -10,9 +10,9 @@ from pydantic import SecretStr
 
 from pipeline import settings
 from pipeline.declare.errors import BadInput
-from pipeline.front.api.guessing import TRIES
+from pipeline.front.api.http.guessing import TRIES
+from pipeline.front.api.http.tokens import COOKIE, parse_tokens
 from pipeline.front.api.serve import server
-from pipeline.front.api.tokens import COOKIE, parse_tokens
 from pipeline.journey.submit import submit
 from tests.place import Place
 
@@ -78,7 +78,7 @@ def test_a_session_is_worth_nothing_forged_late_or_without_its_token(monkeypatch
     assert others.role_of_session(session) is None
     end, rest = session.split(".", 1)
     assert tokens.role_of_session(f"{int(end) + 1}.{rest}") is None
-    monkeypatch.setattr("pipeline.front.api.tokens.time", lambda: float(end))
+    monkeypatch.setattr("pipeline.front.api.http.tokens.time", lambda: float(end))
     assert tokens.role_of_session(session) is None
     for nonsense in ("", ".", "..", "9" * 5000, "\udcff.x.y", "²." * 3):
         assert tokens.role_of_session(nonsense) is None

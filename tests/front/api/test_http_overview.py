@@ -176,7 +176,7 @@ def test_breakers_and_lanes_are_shown(place: Place, api: httpx.Client) -> None:
 
 def test_many_askers_cost_one_computation(place: Place, api: httpx.Client) -> None:
     """Statistics are remembered for a second."""
-    from pipeline.front.api.remember import Remembered
+    from pipeline.front.api.http.remember import Remembered
 
     calls = []
     remembered = Remembered(lambda: calls.append(1) or len(calls), 60)

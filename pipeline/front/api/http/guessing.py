@@ -7,7 +7,7 @@ from math import ceil
 from threading import Lock
 from time import monotonic
 
-from pipeline.front.api.problem import Problem
+from pipeline.front.api.http.problem import Problem
 
 TRIES, SECONDS = 100, 60.0
 REMEMBERED = 10_000

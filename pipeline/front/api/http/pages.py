@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from pipeline.front.api.cursors import Place, encode_cursor
+from pipeline.front.api.http.cursors import Place, encode_cursor
 
 Item = TypeVar("Item")
 Cursor = Annotated[str | None, Query(max_length=2000, description="`next` of the page before")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.front.api.problem import MEDIA
+from pipeline.front.api.http.problem import MEDIA
 
 REASONS = {
     400: "the request is not well-formed",

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pipeline.declare.errors import BadInput, database_is_unable
-from pipeline.front.api.problem import Problem, answer, from_status, invalid
+from pipeline.front.api.http.problem import Problem, answer, from_status, invalid
 from pipeline.observe import logs
 
 log = logs.get("pipeline.api")

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipeline.front.api.problem import Problem, answer
+from pipeline.front.api.http.problem import Problem, answer
 from pipeline.observe import logs
 
 log = logs.get("pipeline.api")

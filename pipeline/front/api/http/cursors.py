@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from pipeline.front.api.problem import Problem
+from pipeline.front.api.http.problem import Problem
 
 Place = str | int
 

@@ -10,10 +10,10 @@ from typing import Annotated, Literal, NoReturn
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 
-from pipeline.front.api.guessing import Guessing
-from pipeline.front.api.problem import Problem
-from pipeline.front.api.shield import host_of, is_loopback
-from pipeline.front.api.tokens import COOKIE, Role, Tokens
+from pipeline.front.api.http.guessing import Guessing
+from pipeline.front.api.http.problem import Problem
+from pipeline.front.api.http.shield import host_of, is_loopback
+from pipeline.front.api.http.tokens import COOKIE, Role, Tokens
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 GUARD = "X-Pipeline"

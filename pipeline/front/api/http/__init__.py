@@ -1,0 +1,1 @@
+"""What every route stands on: who may call, limits, pages, problems."""
