@@ -41,9 +41,9 @@ def test_every_relative_link_resolves(page: Path) -> None:
 @PAGES
 def test_every_command_in_a_block_is_one_of_ours(page: Path) -> None:
     """``pipeline …`` as the command itself would read it; nothing is run."""
-    from pipeline.front.cli.main import app
+    from pipeline.front.cli.main import whole
 
-    root = typer.main.get_command(app)
+    root = typer.main.get_command(whole())
     for block in blocks(page):
         for line in block.text.splitlines() if block.kind in ("sh", "bash", "console", "") else ():
             for words in _commands(line):
@@ -69,8 +69,8 @@ def _parse(command: Any, words: list[str], parent: Any = None) -> None:
 
 def test_a_command_that_does_not_exist_would_be_noticed() -> None:
     """Otherwise the test above could not fail."""
-    from pipeline.front.cli.main import app
+    from pipeline.front.cli.main import whole
 
     [words] = _commands("JOB=$(pipeline dead lst)  # a comment")
     with pytest.raises(TyperException, match="No such command"):
-        _parse(typer.main.get_command(app), words)
+        _parse(typer.main.get_command(whole()), words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import Annotated
 
 import typer
@@ -45,8 +46,7 @@ def main() -> None:
     """Errors on purpose are one message and exit code 1 (what was asked for) or 3 (servers)."""
     try:
         use_private_servers()
-        _add_commands()
-        app()
+        whole()()
     except (BadInput, ServiceError) as error:
         _say(str(error), 1)
     except OperationalError as error:
@@ -55,6 +55,13 @@ def main() -> None:
     except DBAPIError as error:
         hint = ' (run "pipeline migrate"?)' if "does not exist" in str(error.orig) else ""
         _say(f"PostgreSQL refused: {str(error.orig).strip().splitlines()[0]}{hint}", 3)
+
+
+@lru_cache(maxsize=1)
+def whole() -> typer.Typer:
+    """The command with all that the application has added to it."""
+    _add_commands()
+    return app
 
 
 def _add_commands() -> None:
