@@ -1,0 +1,53 @@
+"""Our queues on a RabbitMQ as Debian ships it: no definitions, no policy, no user but guest."""
+
+from __future__ import annotations
+
+import pytest
+from pika import BlockingConnection
+from pytest_rabbitmq import factories
+
+from pipeline.broker.topology import PRIORITIES, dead_letter_queue, declare
+
+stock_node = factories.rabbitmq_proc()
+# The queues go with the node: asking rabbitmqctl for them takes longer than all the rest.
+stock = factories.rabbitmq("stock_node", teardown=lambda *_: None)
+
+pytestmark = pytest.mark.xdist_group("stock node")
+
+
+@pytest.mark.parametrize("queue_type", ["classic", "quorum"])
+def test_a_rejected_message_goes_through_the_exchange_to_its_dead_letter_queue(
+    stock: BlockingConnection, queue_type: str
+) -> None:
+    """Nothing has to be set up by hand; declaring twice changes nothing."""
+    channel = stock.channel()
+    queue = f"stock.{queue_type}"
+    for _ in range(2):
+        declare(channel, [queue], queue_type)  # type: ignore[arg-type]
+    channel.basic_publish("", queue, b"poison")
+    [(method, _, body)] = [next(channel.consume(queue, inactivity_timeout=10))]
+    assert method is not None and body == b"poison"
+    channel.basic_nack(method.delivery_tag, requeue=False)
+    channel.cancel()
+    method, properties, body = next(channel.consume(dead_letter_queue(queue), inactivity_timeout=10))
+    assert method is not None and properties is not None and body == b"poison"
+    assert properties.headers["x-death"][0]["reason"] == "rejected"
+
+
+def test_a_classic_queue_delivers_the_highest_priority_first(stock: BlockingConnection) -> None:
+    """G9, where RabbitMQ decides."""
+    from pika import BasicProperties
+
+    channel = stock.channel()
+    declare(channel, ["stock.order"], "classic")
+    for priority in (0, PRIORITIES, 5):
+        channel.basic_publish("", "stock.order", str(priority).encode(), BasicProperties(priority=priority))
+    channel.basic_qos(prefetch_count=1)
+    got = []
+    for method, _, body in channel.consume("stock.order", inactivity_timeout=10):
+        assert method is not None
+        got.append(int(body))
+        channel.basic_ack(method.delivery_tag)
+        if len(got) == 3:
+            break
+    assert got == [PRIORITIES, 5, 0]
