@@ -76,8 +76,8 @@ end $$;
 create trigger extraction_queue_by_hand instead of insert or update on extraction_queue
     for each row execute function extraction_queue_write();
 
--- Pages that were read go with a cancel.
-create or replace function document_forget_pages() returns trigger language plpgsql as $$
+-- Pages that were read go with a cancel. It runs inside pipeline.cancel, whose search_path knows no table of ours.
+create or replace function document_forget_pages() returns trigger language plpgsql set search_path = public, pg_temp as $$
 begin
     delete from document_pages where job_id = new.id;
     return null;

@@ -4,8 +4,9 @@
 --   … CANCELLED, NEW, FAILED → the job of a queued task is cancelled
 --   a task or project gone  → its jobs are gone with it, also while they run
 -- Rows are locked in the order project, task, job, batch; the one step that goes the other way does not wait.
+-- Triggers may run inside the engine's functions, whose search_path knows no table of ours: each sets its own.
 
-create or replace function match_entries_added() returns trigger language plpgsql as $$
+create or replace function match_entries_added() returns trigger language plpgsql set search_path = public, pg_temp as $$
 begin
     insert into tasks (project_id, dataset_entry_id) select e.project_id, e.id from added e order by e.id;
     return null;
@@ -25,7 +26,7 @@ begin
         return new;
     end if;
     new.updated_at := now();
-    if new.status = 'QUEUED' and (old.status <> 'QUEUED' or not match_lives(old.id, old.generation)) then
+    if new.status = 'QUEUED' and (old.status <> 'QUEUED' or not public.match_lives(old.id, old.generation)) then
         new.generation := old.generation + 1;
         new.decision := null; new.qid := null; new.score := null; new.candidates := null; new.found := null;
         new.error_message := null; new.completed_at := null;
@@ -45,7 +46,7 @@ create or replace trigger match_task_before before insert or update on tasks for
 
 -- Statistics lag behind a table that grew by thousands of rows a moment ago: the indexes are right all the same.
 create or replace function match_tasks_changed() returns trigger
-language plpgsql set enable_seqscan = off as $$
+language plpgsql set search_path = public, pg_temp set enable_seqscan = off as $$
 declare
     v_project bigint;
     v_batch uuid;
@@ -104,7 +105,7 @@ create or replace trigger match_tasks_changed after update on tasks
 
 -- A job that failed, was cancelled or is tried again takes its task along. If somebody changes the task at
 -- this moment, theirs is the word that counts.
-create or replace function match_job_ended() returns trigger language plpgsql as $$
+create or replace function match_job_ended() returns trigger language plpgsql set search_path = public, pg_temp as $$
 declare
     v_task bigint := split_part(new.idempotency_key, ':', 1)::bigint;
 begin
@@ -125,7 +126,8 @@ create or replace trigger match_job_ended after update of status on pipeline.job
           and new.idempotency_key ~ '^[0-9]{1,18}:[0-9]{1,9}$')
     execute function match_job_ended();
 
-create or replace function match_tasks_gone() returns trigger language plpgsql set enable_seqscan = off as $$
+create or replace function match_tasks_gone() returns trigger
+language plpgsql set search_path = public, pg_temp set enable_seqscan = off as $$
 declare
     v_keys text[] := (select array_agg(g.id || ':' || n) from gone g cross join generate_series(1, g.generation) n);
 begin
@@ -138,7 +140,7 @@ create or replace trigger match_tasks_gone after delete on tasks
     referencing old table as gone for each statement execute function match_tasks_gone();
 
 -- The fan-out goes first: it holds its own job while it waits for tasks.
-create or replace function match_project_leaves() returns trigger language plpgsql as $$
+create or replace function match_project_leaves() returns trigger language plpgsql set search_path = public, pg_temp as $$
 begin
     perform pipeline.delete(array_agg(j.id)) from generate_series(1, old.round) n
         join pipeline.jobs j on j.workflow = 'match-fanout' and j.idempotency_key = old.id || ':' || n
@@ -150,7 +152,7 @@ create or replace trigger match_project_leaves before delete on projects
     for each row execute function match_project_leaves();
 
 -- Its tasks and their jobs are gone by now: what is left are the batches and what they called back.
-create or replace function match_project_gone() returns trigger language plpgsql as $$
+create or replace function match_project_gone() returns trigger language plpgsql set search_path = public, pg_temp as $$
 begin
     perform pipeline.delete(array_agg(b.callback_job)) from pipeline.batches b
     where b.callback_workflow = 'match-finish' and b.callback_body ->> 'project_id' = old.id::text

@@ -1,7 +1,7 @@
 -- Fan-out and fan-in. A batch is open while jobs are added, sealed when the fan-out ends, complete when
 -- sealed and every child is final. Only the step that reaches zero sends the callback, and only once.
 CREATE OR REPLACE FUNCTION pipeline.open_batch(p_workflow text DEFAULT NULL, p_body jsonb DEFAULT '{}')
-RETURNS uuid LANGUAGE plpgsql AS $$
+RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_id uuid;
 BEGIN
@@ -16,7 +16,8 @@ BEGIN
     RETURN v_id;
 END $$;
 
-CREATE OR REPLACE FUNCTION pipeline.seal_batch(p_batch uuid) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pipeline.seal_batch(p_batch uuid)
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE pipeline.batches SET sealed = true WHERE id = p_batch AND NOT sealed;
     PERFORM pipeline.finish_batch(p_batch);

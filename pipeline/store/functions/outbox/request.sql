@@ -1,6 +1,7 @@
 -- actor.send(job_id) from an app: ask for an existing job to be sent. The answer is one word: 'accepted',
 -- or why not. A job that waits at the gate is sent by the relay as ever; asking again changes nothing.
-CREATE OR REPLACE FUNCTION pipeline.request_send(p_job uuid, p_queue text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pipeline.request_send(p_job uuid, p_queue text)
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_job pipeline.jobs;
     v_row pipeline.outbox;

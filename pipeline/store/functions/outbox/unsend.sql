@@ -2,7 +2,7 @@
 -- new number, which voids the old message should it turn up after all. Rows that another transaction holds are left
 -- as they are: pipeline.still_sent says which, so that the caller can ask again.
 CREATE OR REPLACE FUNCTION pipeline.unsend(p_jobs uuid[], p_sends bigint[], p_reason text)
-RETURNS integer LANGUAGE plpgsql AS $$
+RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_count integer;
 BEGIN

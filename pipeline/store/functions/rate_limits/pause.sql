@@ -2,7 +2,7 @@
 -- wins. Jobs whose message is out already ask for their turn, and are told the same. Nothing is locked if nothing
 -- changes: everybody who calls the outside system passes by this row.
 CREATE OR REPLACE FUNCTION pipeline.pause_rate_limit(p_name text, p_until timestamptz, p_reason text)
-RETURNS void LANGUAGE plpgsql AS $$
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT 1 FROM pipeline.rate_limits WHERE name = p_name AND paused_until >= p_until) THEN RETURN; END IF;
     INSERT INTO pipeline.rate_limits (name, paused_until, pause_reason) VALUES (p_name, p_until, p_reason)

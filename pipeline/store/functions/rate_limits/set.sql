@@ -1,7 +1,7 @@
 -- Give a rate limit its rate (calls a second, null for none) and its bucket. Its pause and its place in time stay. Nothing is
 -- locked if nothing changes: an application may do this at the beginning of a long transaction.
 CREATE OR REPLACE FUNCTION pipeline.set_rate_limit(p_name text, p_rate double precision, p_burst double precision DEFAULT NULL)
-RETURNS void LANGUAGE plpgsql AS $$
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_burst double precision := greatest(coalesce(p_burst, p_rate, 1), 1);
 BEGIN

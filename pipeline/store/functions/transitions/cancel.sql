@@ -1,13 +1,13 @@
 -- Any job that is not final. A running attempt loses its fence's ground at once: none of its later writes
 -- is kept, and its worker hears of it at the next heartbeat. Returns true if this call cancelled the job.
 CREATE OR REPLACE FUNCTION pipeline.cancel(p_id uuid, p_reason text DEFAULT 'cancelled by request')
-RETURNS boolean LANGUAGE sql AS $$
+RETURNS boolean LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT pipeline.cancel_many(ARRAY[p_id], p_reason) = 1
 $$;
 
 -- Many at once: their batches are counted and the relay is nudged once for all. Returns how many were cancelled.
 CREATE OR REPLACE FUNCTION pipeline.cancel_many(p_ids uuid[], p_reason text DEFAULT 'cancelled by request')
-RETURNS integer LANGUAGE plpgsql AS $$
+RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_job pipeline.jobs;
     v_ids uuid[];

@@ -1,6 +1,7 @@
 -- Jobs vanish with all that belongs to them. A running attempt learns that it lost its job, and its message is
 -- acknowledged; batches count the deleted like any other final child.
-CREATE OR REPLACE FUNCTION pipeline.delete(p_jobs uuid[]) RETURNS integer LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION pipeline.delete(p_jobs uuid[])
+RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_count integer;
 BEGIN

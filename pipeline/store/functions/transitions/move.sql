@@ -4,7 +4,7 @@
 -- Call it with the last id it returned until that is null.
 CREATE OR REPLACE FUNCTION pipeline.move(p_queue text, p_phase text, p_after uuid DEFAULT NULL, p_most integer DEFAULT 1000,
                                          OUT moved integer, OUT running integer, OUT locked integer, OUT last uuid)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_workflow text := split_part(p_queue, '.', 1);
     v_from text := split_part(p_queue, '.', 2);

@@ -3,7 +3,8 @@
 -- here the second look is taken once more, under lock. Also sends again what a dead worker had marked as sent but not
 -- seen confirmed. Returns what it did, a row a job. A row that somebody has locked just now is left for the next time.
 CREATE OR REPLACE FUNCTION pipeline.reclaim(p_dead integer[], p_jobs uuid[], p_fences bigint[])
-RETURNS TABLE (job_id uuid, queue text, send bigint, worker text, verdict text) LANGUAGE plpgsql AS $$
+RETURNS TABLE (job_id uuid, queue text, send bigint, worker text, verdict text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     v_worker pipeline.workers;
@@ -52,7 +53,8 @@ $$;
 -- Running jobs whose last heartbeat is older than p_older; stale says whether it is older than the phase allows. One that
 -- another transaction holds may have been refused its heartbeat for that reason alone, and is not looked at.
 CREATE OR REPLACE FUNCTION pipeline.silent_jobs(p_older interval)
-RETURNS TABLE (job_id uuid, fence bigint, heartbeat_at timestamptz, stale boolean) LANGUAGE sql VOLATILE AS $$
+RETURNS TABLE (job_id uuid, fence bigint, heartbeat_at timestamptz, stale boolean)
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT j.id, j.fence, j.heartbeat_at, j.heartbeat_at < now() - ph.stale_after
     FROM pipeline.running_jobs j JOIN pipeline.phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase
     WHERE j.heartbeat_at < now() - least(p_older, ph.stale_after) FOR NO KEY UPDATE OF j SKIP LOCKED

@@ -1,7 +1,7 @@
 -- A failed job starts its phase again with fresh budgets, at once or when p_due has come. Returns false if the job
 -- is not failed (any more), or if p_send is given and is not the send it failed with.
 CREATE OR REPLACE FUNCTION pipeline.replay(p_id uuid, p_send bigint DEFAULT NULL, p_due timestamptz DEFAULT NULL)
-RETURNS boolean LANGUAGE plpgsql AS $$
+RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_job pipeline.jobs;
     v_reason text := CASE WHEN p_due > now() THEN 'replay' END;
@@ -19,7 +19,7 @@ END $$;
 -- Failed jobs start again in the order given, p_per_second of them a second (null: all at once). Returns those
 -- that did.
 CREATE OR REPLACE FUNCTION pipeline.replay_many(p_ids uuid[], p_per_second double precision DEFAULT NULL)
-RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+RETURNS SETOF uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_id uuid;
     v_place integer := 0;

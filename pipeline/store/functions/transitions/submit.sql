@@ -18,7 +18,7 @@ CREATE OR REPLACE FUNCTION pipeline.submit_many(
     p_workflow text, p_bodies jsonb[], p_priority integer DEFAULT 0, p_batch uuid DEFAULT NULL,
     p_traceparent text DEFAULT NULL, p_keys text[] DEFAULT NULL, p_due timestamptz DEFAULT NULL,
     p_rate_limit text DEFAULT NULL)
-RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+RETURNS SETOF uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_phase pipeline.phases := pipeline.first_phase(p_workflow);
     v_ids uuid[];
@@ -100,7 +100,7 @@ END $$;
 CREATE OR REPLACE FUNCTION pipeline.submit(p_workflow text, p_body jsonb DEFAULT '{}', p_priority integer DEFAULT 0,
     p_batch uuid DEFAULT NULL, p_traceparent text DEFAULT NULL, p_key text DEFAULT NULL,
     p_due timestamptz DEFAULT NULL, p_rate_limit text DEFAULT NULL)
-RETURNS uuid LANGUAGE sql AS $$
+RETURNS uuid LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT pipeline.submit_many(p_workflow, ARRAY[p_body], p_priority, p_batch, p_traceparent,
                                 CASE WHEN p_key IS NOT NULL THEN ARRAY[p_key] END, p_due, p_rate_limit)
 $$;

@@ -2,7 +2,8 @@
 -- may. A row a finding; with p_repair each is repaired by the same steps that jobs take otherwise. Running jobs of
 -- dead workers are pipeline.reclaim's, messages are reconciliation's (pipeline/maintenance/verify.py calls all three).
 CREATE OR REPLACE FUNCTION pipeline.verify(p_repair boolean)
-RETURNS TABLE (problem text, subject text, detail text) LANGUAGE plpgsql AS $$
+RETURNS TABLE (problem text, subject text, detail text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     v_job pipeline.jobs;
