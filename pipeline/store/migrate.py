@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, text
 
 from pipeline.declare.errors import BadInput
-from pipeline.store import own_functions
+from pipeline.store import own_functions, roles
 
 SCHEMA = "pipeline"
 HERE = Path(__file__).parent
@@ -59,6 +59,7 @@ def remove(engine: Engine) -> bool:
         alone(connection)
         if not connection.execute(text("SELECT to_regclass('pipeline.installation')")).scalar():
             return False
+        roles.remove(connection)
         own_functions.remove(connection)
         connection.exec_driver_sql((HERE / "migrations" / "remove.sql").read_text(encoding="utf-8"))
         return True
@@ -131,6 +132,7 @@ def _replace_functions(connection: Connection) -> None:
     connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS pipeline.installation (digest text NOT NULL)")
     connection.exec_driver_sql("DELETE FROM pipeline.installation")
     connection.execute(text("INSERT INTO pipeline.installation VALUES (:digest)"), {"digest": digest})
+    roles.renew(connection)
 
 
 def _state(connection: Connection) -> tuple[str | None, str | None]:
@@ -145,6 +147,6 @@ def _read(connection: Connection, table: str, query: object) -> str | None:
 
 def _digest() -> str:
     digest = hashlib.sha256()
-    for path in sql_files():
+    for path in (*sql_files(), *roles.scripts()):
         digest.update(path.read_bytes())
     return digest.hexdigest()

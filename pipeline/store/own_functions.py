@@ -19,6 +19,8 @@ OURS = """(
     FROM pg_proc p WHERE p.prokind = 'f' AND p.pronamespace = 'pipeline'::regnamespace) f"""
 RECORD = text(f"INSERT INTO pipeline.own_functions SELECT signature FROM {OURS} WHERE new AND name = ANY (:created)")  # noqa: S608
 RECORDED = text(f"SELECT place FROM {OURS} JOIN pipeline.own_functions USING (signature)")  # noqa: S608
+# Made by the first migration: tables need it for the default of their ids.
+NEW_ID = "pipeline.new_id()"
 LEFT_BEHIND = text(f"SELECT place FROM {OURS} JOIN pipeline.own_functions USING (signature) WHERE NOT new")  # noqa: S608
 
 
@@ -34,8 +36,13 @@ def keep_only_what_was_just_created(connection: Connection, definitions: Iterabl
     connection.exec_driver_sql("DELETE FROM pipeline.own_functions")
     # A migration's own functions have other names and stay with the tables that need them.
     connection.execute(RECORD, {"created": sorted(created)})
-    for place in connection.execute(RECORDED).scalars().all():
+    for place in all_of_them(connection):
         connection.exec_driver_sql(f"REVOKE ALL ON FUNCTION {place} FROM PUBLIC")
+
+
+def all_of_them(connection: Connection) -> list[str]:
+    """Every function of ours, those of the migrations included."""
+    return [*connection.execute(RECORDED).scalars(), NEW_ID]
 
 
 def remove(connection: Connection) -> None:

@@ -56,14 +56,27 @@ def services_env(folder: Folder = services.FOLDER) -> None:
 
 
 def migrate(
+    grant: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND=ROLE", help="Give a PostgreSQL role the rights of a client, worker or operator; repeatable."
+        ),
+    ] = None,
+    revoke: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROLE", help="Take all rights on the engine from a PostgreSQL role; repeatable."),
+    ] = None,
     remove: Annotated[
         bool, typer.Option("--remove", help="Take everything of the engine out of the database, all jobs included.")
     ] = False,
 ) -> None:
     """Bring the database up to date, and put this code's chains and options in force. Safe while workers run."""
+    from pipeline.store import roles
+
     if remove:
         _remove()
         return
+    grants = [roles.parse(wish) for wish in grant or ()]
     need_workflows()
     from pipeline import settings
     from pipeline.declare.registry import workflows
@@ -75,11 +88,26 @@ def migrate(
     out.print("the database was upgraded" if changed else "the database is up to date", highlight=False)
     for workflow in workflows().values():
         out.print(f"  {workflow.name}: {' → '.join(phase.spec.name for phase in workflow.phases)}", highlight=False)
+    _change_rights(grants, revoke or [])
     for queue, jobs, _ in undeclared(database.engine()):
         out.print(
             f'{jobs} jobs are in {queue}, which no workflow has any more: run "pipeline move {queue} PHASE"',
             highlight=False,
         )
+
+
+def _change_rights(grants: list[tuple[str, str]], revokes: list[str]) -> None:
+    from pipeline.store import database, roles
+
+    with database.engine().begin() as connection:
+        for role in revokes:
+            roles.revoke(connection, role)
+        for kind, role in grants:
+            roles.grant(connection, kind, role)
+    for role in revokes:
+        _say(f"revoked: {role} has no rights on the engine any more")
+    for kind, role in grants:
+        _say(f"granted: {role} is a {kind}; {roles.MEANING[kind]}")
 
 
 def _remove() -> None:

@@ -2,7 +2,7 @@
 DROP VIEW pipeline.relay_leader, pipeline.maintenance_leader;
 DROP TABLE pipeline.permits, pipeline.rate_limits, pipeline.attempts, pipeline.outbox, pipeline.batch_ends, pipeline.batches,
     pipeline.jobs, pipeline.phases, pipeline.workers, pipeline.rollups, pipeline.rollup_quarters, pipeline.counter_totals,
-    pipeline.own_functions, pipeline.installation, pipeline.versions;
+    pipeline.own_functions, pipeline.granted_roles, pipeline.installation, pipeline.versions;
 DROP FUNCTION pipeline.new_id();
 DO $$
 BEGIN

@@ -1,0 +1,14 @@
+-- An application that submits and steers jobs. These functions run with their owner's rights: no table is needed.
+-- By hand: psql -v role=ROLE -f client.sql
+GRANT USAGE ON SCHEMA pipeline TO :"role";
+GRANT EXECUTE ON FUNCTION
+    pipeline.submit(text, jsonb, integer, uuid, text, text, timestamptz, text),
+    pipeline.submit_many(text, jsonb[], integer, uuid, text, text[], timestamptz, text),
+    pipeline.cancel(uuid, text),
+    pipeline.cancel_many(uuid[], text),
+    pipeline.replay(uuid, bigint, timestamptz),
+    pipeline.open_batch(text, jsonb),
+    pipeline.seal_batch(uuid),
+    pipeline.request_send(uuid, text),
+    pipeline.new_id()
+TO :"role";

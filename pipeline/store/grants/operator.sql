@@ -1,0 +1,45 @@
+-- Somebody who watches and repairs: the command line, the API and its dashboard. Everything can be read; what changes
+-- something runs with its owner's rights. An operator is a client, too.
+GRANT SELECT ON
+    pipeline.phases, pipeline.batches, pipeline.batch_ends, pipeline.jobs, pipeline.outbox, pipeline.attempts,
+    pipeline.workers, pipeline.rate_limits, pipeline.permits, pipeline.rollups, pipeline.rollup_quarters,
+    pipeline.counter_totals, pipeline.versions, pipeline.installation, pipeline.own_functions, pipeline.granted_roles,
+    pipeline.running_jobs, pipeline.processors, pipeline.counters, pipeline.relay_leader, pipeline.maintenance_leader
+TO :"role";
+GRANT EXECUTE ON FUNCTION
+    pipeline.replay_many(uuid[], double precision),
+    pipeline.discard(uuid, text),
+    pipeline.delete(uuid[]),
+    pipeline.reset(uuid, text),
+    pipeline.move(text, text, uuid, integer),
+    pipeline.pause(text, double precision),
+    pipeline.set_rate_limit(text, double precision, double precision),
+    pipeline.pause_rate_limit(text, timestamptz, text),
+    pipeline.resume_rate_limit(text),
+    pipeline.verify(boolean),
+    pipeline.reclaim(integer[], uuid[], bigint[]),
+    pipeline.silent_jobs(interval),
+    pipeline.unsend(uuid[], bigint[], text)
+TO :"role";
+-- What only reads needs no rights but the reader's; functions that it calls in turn are listed with it.
+GRANT EXECUTE ON FUNCTION
+    pipeline.stats(integer),
+    pipeline.attempts_recent(double precision, integer),
+    pipeline.relay_lag(),
+    pipeline.capacity(pipeline.phases),
+    pipeline.list_jobs(text, text, text, uuid, integer, integer),
+    pipeline.timeline(uuid),
+    pipeline.worker_name(text, integer),
+    pipeline.worker_state(pipeline.workers),
+    pipeline.alive(text),
+    pipeline.processor(text, text, integer),
+    pipeline.dead_groups(text, text, text, text, integer, integer),
+    pipeline.dead_group(text, text, text, integer, integer),
+    pipeline.undeclared(),
+    pipeline.missing_workers(),
+    pipeline.expected_messages(double precision),
+    pipeline.is_confirmed(pipeline.outbox),
+    pipeline.unclaimed(timestamptz),
+    pipeline.overtaken(timestamptz, double precision),
+    pipeline.unstarted_messages(timestamptz, interval)
+TO :"role";
