@@ -17,6 +17,8 @@ from tests.db.steps import Db
 
 # A statement that waits for ever fails its own test, and not the whole run.
 PATIENCE = "-c statement_timeout=20s"
+# Ours are found by their schema's name or not at all (test_names_in_full.py).
+NO_PATH = "-c search_path=pg_catalog"
 Connect = Callable[[], Db]
 
 
@@ -40,7 +42,10 @@ def connect(servers: Servers, lasting: Lasting) -> Iterator[Connect]:
         def open_one() -> Db:
             connection = stack.enter_context(
                 psycopg.connect(
-                    servers.postgres.url(lasting.name), autocommit=True, row_factory=dict_row, options=PATIENCE
+                    servers.postgres.url(lasting.name),
+                    autocommit=True,
+                    row_factory=dict_row,
+                    options=f"{PATIENCE} {NO_PATH}",
                 )
             )
             connection.adapters.register_loader("timestamptz", Moment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -10,6 +11,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from pipeline.dev.services import Servers
+from pipeline.store import roles
 from pipeline.store.migrate import migrate, remove
 from tests.databases import Databases
 
@@ -32,7 +34,7 @@ OBJECTS = """SELECT n.nspname || '.' || o.name FROM (
     WHERE n.nspname NOT LIKE 'pg_%' AND n.nspname <> 'information_schema'"""
 SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' AND nspname <> 'information_schema'"
 PUBLIC_RIGHTS = """SELECT p.oid::regprocedure::text FROM pg_proc p
-    WHERE p.pronamespace = 'pipeline'::regnamespace AND p.proname <> 'new_id'
+    WHERE p.pronamespace = 'pipeline'::regnamespace
       AND (p.proacl IS NULL OR EXISTS (SELECT 1 FROM aclexplode(p.proacl) a WHERE a.grantee = 0))"""
 
 
@@ -94,6 +96,19 @@ def test_a_strangers_function_in_its_schema_stays_and_so_does_the_schema(url: st
     execute(url, IN_OUR_SCHEMA)
     remove(engine)
     assert "pipeline.cancel(p_order text)" in rows(url, OBJECTS)
+
+
+def test_no_right_of_a_role_outlives_the_removal(url: str, engine: Engine) -> None:
+    """PostgreSQL drops no role that has rights somewhere: the schema that stays for a stranger's sake is no reason."""
+    migrate(engine)
+    name = f"shop_{secrets.token_hex(4)}"
+    execute(url, f"CREATE ROLE {name}")
+    with engine.begin() as connection:
+        for kind in ("client", "worker", "operator"):
+            roles.grant(connection, kind, name)
+    execute(url, IN_OUR_SCHEMA)
+    remove(engine)
+    execute(url, f"DROP ROLE {name}")
 
 
 def test_what_an_application_built_upon_it_stops_the_removal(url: str, engine: Engine) -> None:
