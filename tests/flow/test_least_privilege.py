@@ -1,51 +1,160 @@
-"""docs/security.md: workers need no more of PostgreSQL than to read and write rows and to call functions."""
+"""docs/security.md: clients, workers and operators do their work with what ``pipeline migrate --grant`` gives them."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from psycopg.errors import InsufficientPrivilege
+from sqlalchemy import create_engine
 
-from pipeline import submit
-from tests.place import Place
+from pipeline import cancel, open_batch, replay, seal_batch, submit
+from tests.db import steps
+from tests.place import ROOT, Place
 
-GRANTS = """
-    GRANT CONNECT ON DATABASE "{database}" TO {role};
-    GRANT USAGE ON SCHEMA public TO {role};
-    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role};
-    GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role};
-    GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO {role};"""
+RELATIONS = (
+    """SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'pipeline'::regnamespace AND c.relkind IN ('r', 'v')"""
+)
+WORKERS_OWN = (
+    "pipeline.claim('w', '{}', '{}', '{}', '{}', '{}')",
+    "pipeline.complete(1, '{}', '{}', '{}')",
+    "pipeline.heartbeat('w', '{}', '{}', NULL, '{}')",
+    "pipeline.admit(1, 1)",
+    "pipeline.fail('00000000-0000-0000-0000-000000000000', 1, '')",
+    "pipeline.prune('0', 1)",
+)
+OPERATORS_OWN = (
+    "pipeline.verify(true)",
+    "pipeline.discard('00000000-0000-0000-0000-000000000000', '')",
+    "pipeline.delete('{}')",
+    "pipeline.set_rate_limit('shop', 1)",
+    "pipeline.stats()",
+)
+
+
+def pipeline(place: Place, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The real command, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "pipeline.front.cli.main", *words],
+        cwd=ROOT,
+        env={**os.environ, **place.environment(), **environment},
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
 
 
 @pytest.fixture
-def humble(place: Place) -> Iterator[str]:
-    """The address of the test's database for a role that has these send_credits and nothing else."""
-    role, password = f"humble_{secrets.token_hex(4)}", secrets.token_hex(16)
-    place.db.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{password}'")
-    place.db.execute(GRANTS.format(database=place.name, role=role))
-    server = urlsplit(place.database_url)
-    yield f"postgresql://{role}:{password}@{server.hostname}:{server.port}{server.path}"
+def granted(place: Place) -> Iterator[Callable[[str], str]]:
+    """The address of the test's database for a role that has the rights of a kind and no others."""
+    made: list[str] = []
+
+    def make(kind: str) -> str:
+        role, password = f"{kind}_{secrets.token_hex(4)}", secrets.token_hex(16)
+        place.db.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{password}'".encode())
+        made.append(role)
+        answer = pipeline(place, "migrate", "--grant", f"{kind}={role}")
+        assert answer.returncode == 0, answer.stderr
+        assert f"granted: {role} is a {kind}; it may" in answer.stderr.replace("\n", " ")
+        server = urlsplit(place.database_url)
+        return f"postgresql://{role}:{password}@{server.hostname}:{server.port}{server.path}"
+
+    yield make
     place.close()
-    place.db.execute(f"DROP OWNED BY {role}")
-    place.db.execute(f"DROP ROLE {role}")
+    for role in made:
+        place.db.execute(f"DROP OWNED BY {role}".encode())
+        place.db.execute(f"DROP ROLE {role}".encode())
 
 
-def test_workers_do_everything_under_a_role_that_may_only_use_rows_and_functions(place: Place, humble: str) -> None:
-    """Claim, hand over, heartbeat, retry, take over from a dead worker: nothing needs more."""
-    with psycopg.connect(humble, autocommit=True) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
-        connection.execute("CREATE TABLE mine (id int)")
-    place.worker(threads=2, DATABASE_URL=humble)
+def refused(url: str, *statements: str) -> None:
+    """Each of them for want of a right, and not for another reason."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            with pytest.raises(InsufficientPrivilege):
+                connection.execute(statement.encode())
+
+
+def test_a_client_submits_and_cancels_from_sql_and_reaches_nothing_else(
+    place: Place, granted: Callable[[str], str]
+) -> None:
+    """EXECUTE on its functions is enough; tables, workers' and operators' functions are out of its reach."""
+    client = granted("client")
+    with psycopg.connect(client, autocommit=True) as connection:
+        batch = connection.execute("SELECT pipeline.open_batch('plain')").fetchone()
+        assert batch
+        job = connection.execute("SELECT pipeline.submit('single', '{}', p_batch => %s)", batch).fetchone()
+        assert job
+        connection.execute("SELECT pipeline.seal_batch(%s)", batch)
+        assert connection.execute("SELECT pipeline.request_send(%s, 'single.act')", job).fetchone() == ("accepted",)
+        assert connection.execute("SELECT pipeline.cancel(%s)", job).fetchone() == (True,)
+        assert connection.execute("SELECT pipeline.replay(%s)", job).fetchone() == (False,)
+    assert place.job(job[0])["status"] == "cancelled"
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'plain'") == 1
+    names = [row["relname"] for row in place.rows(RELATIONS)]
+    refused(client, *(f"SELECT * FROM pipeline.{name}" for name in names))
+    refused(client, "INSERT INTO pipeline.counter_totals VALUES ('jobs', 1)", "UPDATE pipeline.jobs SET priority = 9")
+    refused(client, "DELETE FROM pipeline.jobs", "TRUNCATE pipeline.outbox")
+    refused(client, *(f"SELECT {call}" for call in (*WORKERS_OWN, *OPERATORS_OWN)))
+    refused(client, "CREATE TABLE pipeline.mine (id integer)")
+
+
+def test_a_client_submits_and_cancels_from_python_in_its_own_transaction(
+    place: Place, granted: Callable[[str], str]
+) -> None:
+    """pipeline.submit(connection, …) needs no more than SQL does."""
+    engine = create_engine(granted("client").replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        batch = open_batch(connection, "plain")
+        kept, dropped = submit(connection, "single", {"n": 1}, batch=batch), submit(connection, "single", key="once")
+        seal_batch(connection, batch)
+        assert cancel(connection, dropped)
+        assert not replay(connection, dropped)
+    with engine.connect() as connection:
+        never = submit(connection, "single")
+        connection.rollback()
+    engine.dispose()
+    assert [place.job(job)["status"] for job in (kept, dropped)] == ["pending", "cancelled"]
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE id = %s", never) == 0
+
+
+def test_triggers_of_the_application_do_their_work_inside_of_a_clients_call(
+    place: Place, granted: Callable[[str], str]
+) -> None:
+    """A cancel takes the pages of a document with it; the client has no right on them."""
+    with psycopg.connect(granted("client"), autocommit=True) as connection:
+        row = connection.execute("SELECT pipeline.submit('document', '{\"document_number\": \"1\"}')").fetchone()
+        assert row
+        place.db.execute(
+            "INSERT INTO document_pages (job_id, page, text, boosted, engine, fence) VALUES (%s, 1, '', '', 'local', 1)",
+            row,
+        )
+        assert connection.execute("SELECT pipeline.cancel(%s)", row).fetchone() == (True,)
+    assert place.count("SELECT count(*) FROM document_pages") == 0
+
+
+def test_workers_do_everything_with_the_rights_of_a_worker(place: Place, granted: Callable[[str], str]) -> None:
+    """Claim, hand over, heartbeat, retry, lead, take over from a dead worker, reclaim: nothing needs more."""
+    worker = granted("worker")
+    # What the phases themselves write is the application's to grant.
+    place.db.execute(f"GRANT SELECT, INSERT ON ledger TO {urlsplit(worker).username}".encode())
+    place.db.execute(f"GRANT USAGE ON SEQUENCE ledger_id_seq TO {urlsplit(worker).username}".encode())
+    refused(worker, "CREATE TABLE mine (id int)", "DROP FUNCTION pipeline.new_id()")
+    refused(worker, "INSERT INTO pipeline.own_functions VALUES ('x')", "SELECT * FROM pipeline.granted_roles")
+    place.worker(threads=2, DATABASE_URL=worker)
     through, again = submit(None, "triple"), submit(None, "single", {"do": "flaky"})
     assert [row["status"] for row in place.finished(through, again)] == ["succeeded"] * 2
     orphan = submit(None, "single", {"do": "sleep", "seconds": 30})
     place.running(orphan)
     victim = place.holder(orphan)
-    place.worker(threads=2, DATABASE_URL=humble)
+    place.worker(threads=2, DATABASE_URL=worker)
     os.kill(victim, signal.SIGKILL)
     [row] = place.finished(orphan)
     assert (row["status"], row["crashes"]) == ("succeeded", 1)
@@ -53,3 +162,46 @@ def test_workers_do_everything_under_a_role_that_may_only_use_rows_and_functions
         lambda: place.count("SELECT count(*) FROM pipeline.workers WHERE stopped_at IS NOT NULL"), 20, "the reclaim"
     )
     assert "permission denied" not in place.logs()
+
+
+def test_an_operator_repairs_without_a_right_to_write(place: Place, granted: Callable[[str], str]) -> None:
+    """Replay, discard, reset and verify, from the command line; rows change through functions alone."""
+    operator = granted("operator")
+    failed = [steps.held(place.db, "single") for _ in range(3)]
+    for hold in failed:
+        steps.fail(place.db, hold)
+    lost = steps.held(place.db, "single", "w-dead")
+    steps.sign_on(place.db, "w-dead", alive=False)
+    for words in (("dead", "list"), ("dead", "groups"), ("workers",), ("watch", "--once"), ("status", str(lost.job))):
+        answer = pipeline(place, *words, "--json", DATABASE_URL=operator)
+        assert answer.returncode == 0, (words, answer.stderr)
+    answer = pipeline(place, "verify", "--json", DATABASE_URL=operator)
+    assert answer.returncode == 0, answer.stderr
+    assert str(lost.job) in answer.stdout and place.job(lost.job)["status"] == "pending"
+    with psycopg.connect(operator, autocommit=True) as connection:
+        connection.execute("SELECT pipeline.replay_many(%s)", ([failed[0].job],))
+        connection.execute("SELECT pipeline.replay(%s)", (failed[1].job,))
+        connection.execute("SELECT pipeline.discard(%s, 'of no use')", (failed[2].job,))
+        connection.execute("SELECT pipeline.set_rate_limit('shop', 5)")
+        connection.execute("SELECT pipeline.pause('single.act', 1)")
+        connection.execute("SELECT * FROM pipeline.processors")
+    assert [place.job(hold.job)["status"] for hold in failed] == ["pending", "pending", "cancelled"]
+    refused(operator, "UPDATE pipeline.jobs SET priority = 9", "DELETE FROM pipeline.attempts")
+    refused(operator, *(f"SELECT {call}" for call in WORKERS_OWN))
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ("reader=shop", 'pipeline: "reader" is not a kind of role: the kinds are client, worker, operator\n'),
+        (
+            "client=nobody_there",
+            'pipeline: there is no role "nobody_there" in PostgreSQL: create it first, with CREATE ROLE\n',
+        ),
+        ("shop", 'pipeline: "shop" does not say who gets what: write KIND=ROLE, such as client=shop\n'),
+    ],
+)
+def test_a_grant_that_cannot_be_is_refused_in_one_sentence(place: Place, wish: str, said: str) -> None:
+    """No trace of a stack, and exit code 1."""
+    answer = pipeline(place, "migrate", "--grant", wish)
+    assert (answer.returncode, answer.stderr.splitlines(keepends=True)[-1]) == (1, said)
