@@ -6,12 +6,14 @@ import secrets
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy import Connection, Engine, create_engine, make_url
 
 from pipeline.declare.errors import BadInput
+from pipeline.declare.registry import workflows
 from pipeline.dev.services import Servers
 from pipeline.store import roles
-from pipeline.store.migrate import migrate
+from pipeline.store.migrate import migrate, remove
+from pipeline.store.register import register
 from tests.databases import Databases
 
 CALLABLE = """SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = 'pipeline'::regnamespace
@@ -134,6 +136,32 @@ def test_what_is_revoked_stays_so(engine: Engine, role: str) -> None:
     assert migrate(engine)
     assert functions(engine, role) == relations(engine, role, "SELECT") == set()
     assert found(engine, f"SELECT 1 WHERE has_schema_privilege('{role}', 'pipeline', 'USAGE')") == set()
+
+
+def test_the_owner_need_not_be_a_superuser(servers: Servers, role: str) -> None:
+    """It owns its database: migrating, granting, submitting with its rights, revoking and removing ask for no more."""
+    name = f"owner_{secrets.token_hex(4)}"
+    servers.postgres.create_database(name)
+    url = make_url(servers.postgres.url(name).replace("postgresql://", "postgresql+psycopg://"))
+    administrator = create_engine(url)
+    execute(administrator, f"CREATE ROLE {name} LOGIN PASSWORD 'x'", f"ALTER DATABASE {name} OWNER TO {name}")
+    administrator.dispose()
+    owner = create_engine(url.set(username=name, password="x"))
+    assert migrate(owner)
+    grant(owner, ("client", role), ("worker", role), ("operator", role))
+    execute(owner, *ANOTHER_VERSION)
+    assert migrate(owner)
+    with owner.begin() as connection:
+        register(connection, [workflows()["single"]], 300.0)
+    assert found(owner, "SELECT pipeline.cancel(pipeline.submit('single'))::text") == {"true"}
+    with owner.begin() as connection:
+        roles.revoke(connection, role)
+    assert remove(owner)
+    owner.dispose()
+    servers.postgres.drop_database(name)
+    administrator = create_engine(url.set(database="postgres"))
+    execute(administrator, f"DROP ROLE {name}")
+    administrator.dispose()
 
 
 @pytest.mark.parametrize(
