@@ -46,7 +46,7 @@ def main() -> None:
     """Errors on purpose are one message and exit code 1 (what was asked for) or 3 (servers)."""
     try:
         use_private_servers()
-        whole()()
+        (app if _is_ours(sys.argv[1:2]) else whole())()
     except (BadInput, ServiceError) as error:
         _say(str(error), 1)
     except OperationalError as error:
@@ -55,6 +55,11 @@ def main() -> None:
     except DBAPIError as error:
         hint = ' (run "pipeline migrate"?)' if "does not exist" in str(error.orig) else ""
         _say(f"PostgreSQL refused: {str(error.orig).strip().splitlines()[0]}{hint}", 3)
+
+
+def _is_ours(first: list[str]) -> bool:
+    """Whether a command of the engine is called: then the application's own need not be loaded for it."""
+    return bool(first) and first[0] in typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=1)
