@@ -42,6 +42,13 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["servers"] = str(node.config.stash[FOLDER])
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from tests.groups import scheduler
+
+    return scheduler(config, log)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if FOLDER in config.stash:
         shared.end(config.stash[FOLDER])

@@ -12,8 +12,6 @@ stock_node = factories.rabbitmq_proc()
 # The queues go with the node: asking rabbitmqctl for them takes longer than all the rest.
 stock = factories.rabbitmq("stock_node", teardown=lambda *_: None)
 
-pytestmark = pytest.mark.xdist_group("stock node")
-
 
 @pytest.mark.parametrize("queue_type", ["classic", "quorum"])
 def test_a_rejected_message_goes_through_the_exchange_to_its_dead_letter_queue(

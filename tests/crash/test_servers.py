@@ -13,10 +13,8 @@ from tests import shared
 from tests.databases import Databases
 from tests.place import Place
 
+
 # One pair of servers for all of them, in one process.
-pytestmark = pytest.mark.xdist_group("servers that die")
-
-
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     with shared.servers_of_their_own(tmp_path_factory.mktemp("servers")) as running:

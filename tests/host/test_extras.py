@@ -13,7 +13,7 @@ from tests.host.host import READY, Host
 from tests.place import ROOT
 
 # One environment for all; installing it takes as long as the network does.
-pytestmark = [pytest.mark.xdist_group("host"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 def submit(bare: Host) -> UUID:

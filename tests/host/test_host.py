@@ -17,7 +17,7 @@ import pytest
 from tests.host.host import READY, Host
 
 # One environment for all; installing it takes as long as the network does.
-pytestmark = [pytest.mark.xdist_group("host"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 ALONE = "@dramatiq.actor(broker=...)"
 
 

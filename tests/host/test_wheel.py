@@ -17,7 +17,7 @@ from tests.host.host import Host
 from tests.place import ROOT
 
 # One environment for all; installing it takes as long as the network does.
-pytestmark = [pytest.mark.xdist_group("host"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 MOST = 90.0
 QUIET_IMPORT = str(Path(__file__).parent / "quiet_import.py")
 

@@ -17,8 +17,6 @@ from pipeline.dev.services import Servers, ServiceError
 from pipeline.dev.services.processes import identify
 
 # One pair of servers for all of them, in one process.
-pytestmark = pytest.mark.xdist_group("private servers")
-
 FAMOUS_PORTS = (5432, 5672, 15672, 4369)
 
 
