@@ -37,10 +37,12 @@ def test_a_job_is_submitted_and_followed_live_to_its_end(place: Place, serve: Se
     page = open_page(serve())
     expect(page.locator(".stream")).to_have_text("live")
     page.evaluate("window.stayed = true")
-    job = submit_in(page, "single", {"do": "sleep", "seconds": 1.5})
+    told = place.folder / "told"
+    job = submit_in(page, "single", {"do": "until_told", "file": str(told)})
     state(page, "pending")
     place.worker()
     state(page, "running")
+    told.touch()
     state(page, "succeeded")
     expect(page.locator(".timeline .stretch.running")).to_have_count(1)
     expect(page.get_by_role("status").filter(has_text="succeeded")).to_be_visible()
