@@ -12,13 +12,15 @@ OLD_LIMIT = 500_000
 def test_a_busy_minute_is_counted_in_full(database: Db) -> None:
     """F25: however many attempts ended in it."""
     job = steps.held(database).job
-    database.execute(
-        "INSERT INTO pipeline.attempts (job_id, fence, attempt, ready_at, finished_at, phase, outcome)"
-        " SELECT %s, g + 10, 1, now(), date_trunc('minute', now() - interval '10 seconds') - interval '1 second', 'act',"
-        " 'succeeded' FROM generate_series(1, %s) g",
-        (job, OLD_LIMIT + 100),
-    )
-    assert steps.one(database, "SELECT pipeline.roll_up()") is True
-    assert steps.one(database, "SELECT sum(succeeded) FROM pipeline.rollups") == OLD_LIMIT + 100
-    assert steps.one(database, "SELECT sum(succeeded) FROM pipeline.rollup_quarters") == OLD_LIMIT + 100
-    assert steps.one(database, "SELECT pipeline.roll_up()") is False, "a minute is counted once"
+    # One transaction, one now(): the rows take seconds to write, and the minute may end meanwhile.
+    with database.transaction():
+        database.execute(
+            "INSERT INTO pipeline.attempts (job_id, fence, attempt, ready_at, finished_at, phase, outcome)"
+            " SELECT %s, g + 10, 1, now(), date_trunc('minute', now() - interval '10 seconds') - interval '1 second', 'act',"
+            " 'succeeded' FROM generate_series(1, %s) g",
+            (job, OLD_LIMIT + 100),
+        )
+        assert steps.one(database, "SELECT pipeline.roll_up()") is True
+        assert steps.one(database, "SELECT sum(succeeded) FROM pipeline.rollups") == OLD_LIMIT + 100
+        assert steps.one(database, "SELECT sum(succeeded) FROM pipeline.rollup_quarters") == OLD_LIMIT + 100
+        assert steps.one(database, "SELECT pipeline.roll_up()") is False, "a minute is counted once"
