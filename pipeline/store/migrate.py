@@ -93,6 +93,16 @@ def is_new(engine: Engine) -> bool:
         return not first_generation and _state(connection)[1] is None
 
 
+def refuse_first_generation(engine: Engine) -> None:
+    """A worker cannot work there, and bringing the database over is for a person: its old workers must be stopped."""
+    with engine.connect() as connection:
+        if connection.execute(FIRST_GENERATION).scalar_one():
+            raise BadInput(
+                'this database is of the first generation: stop its workers and run "pipeline migrate"; '
+                "jobs in flight are kept"
+            )
+
+
 def sql_files() -> list[Path]:
     """The function and view definitions, in the order they are applied."""
     return [path for folder in FOLDERS for path in sorted((HERE / "functions" / folder).glob("*.sql"))]

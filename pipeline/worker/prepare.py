@@ -14,7 +14,7 @@ from pipeline.observe import logs
 from pipeline.settings import Settings
 from pipeline.store import database
 from pipeline.store.extended import migrate_all
-from pipeline.store.migrate import is_new, missing
+from pipeline.store.migrate import is_new, missing, refuse_first_generation
 from pipeline.store.register import introduce, register
 
 log = logs.get("pipeline.prepare")
@@ -27,6 +27,7 @@ def prepare(config: Settings) -> None:
     differs are only reported: changing a database that others use is for ``pipeline migrate``."""
     engine = database.engine()
     reach(engine, config)
+    refuse_first_generation(engine)
     if is_new(engine):
         migrate_all(engine)
     elif problem := missing(engine):

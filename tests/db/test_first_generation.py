@@ -15,6 +15,7 @@ from pipeline import BadInput
 from pipeline.declare.registry import workflows
 from pipeline.dev.services import Servers
 from pipeline.store.extended import migrate_all
+from pipeline.store.migrate import refuse_first_generation
 from pipeline.store.register import register
 
 DUMP = Path(__file__).with_name("first_generation.sql.gz")
@@ -125,6 +126,14 @@ def test_an_older_version_is_told_what_to_do_first(old: str, engine: Engine) -> 
         connection.execute("UPDATE alembic_version SET version_num = '0009'")
     with pytest.raises(BadInput, match=r"version 0009 of the first generation: upgrade it to 0014 first"):
         migrate_all(engine)
+
+
+def test_a_worker_of_the_second_generation_refuses_it_until_it_is_brought_over(old: str, engine: Engine) -> None:
+    """It would find no table of its own, and Dramatiq would let it run without us."""
+    with pytest.raises(BadInput, match='stop its workers and run "pipeline migrate"'):
+        refuse_first_generation(engine)
+    migrate_all(engine)
+    refuse_first_generation(engine)
 
 
 def test_workers_of_the_first_generation_are_stopped_first(old: str, engine: Engine) -> None:
