@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+
 import pytest
 from pika import BlockingConnection
 from pytest_rabbitmq import factories
 
 from pipeline.broker.topology import PRIORITIES, dead_letter_queue, declare
+from pipeline.dev.services import processes
+from pipeline.dev.services.ports import LOOPBACK, answers, free_port
+from pipeline.dev.services.rabbitmq_node import epmd_program
+from pipeline.dev.services.readiness import wait_until
 
 stock_node = factories.rabbitmq_proc()
 # The queues go with the node: asking rabbitmqctl for them takes longer than all the rest.
 stock = factories.rabbitmq("stock_node", teardown=lambda *_: None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def port_mapper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The node finds Erlang's port mapper here: the machine's own may not be there, or not answer."""
+    home, port = tmp_path_factory.mktemp("erlang"), free_port()
+    command = [epmd_program(), "-address", LOOPBACK, "-port", str(port)]
+    epmd = processes.spawn(command, home / "epmd.log", {"HOME": str(home)}, None)
+    wait_until(lambda: answers(port), epmd, home / "epmd.log", "Erlang's epmd", 10)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"HOME": home, "ERL_EPMD_ADDRESS": LOOPBACK, "ERL_EPMD_PORT": port}.items():
+            patch.setenv(name, str(value))
+        yield
+    processes.send(epmd, signal.SIGTERM)
+    processes.wait_gone(epmd, 10)
 
 
 @pytest.mark.parametrize("queue_type", ["classic", "quorum"])
