@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, get_origin, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints, overload
 from uuid import UUID
 
 from pipeline.declare.backoff import Backoff
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pipeline.journey.submit import Caller
 
 DEFAULT_BACKOFF = Backoff()
+Order = Literal["finish-first", "start-first"]
 # Results are objects, so that a later phase can be given more without breaking the earlier ones.
 UNSUPPORTED = (list, tuple, set, frozenset, str, bytes, int, float, bool)
 
@@ -56,9 +57,15 @@ class Workflow:
 
     Declaring touches no broker and no database. A name is unique in a process; names are lower-case words joined by
     ``-`` (at most 60 letters).
+
+    ``order``: whether a job that began is carried through before others begin (``finish-first``), or earlier phases go
+    first (``start-first``).
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, order: Order = "finish-first") -> None:
+        if order not in get_args(Order):
+            raise ValueError(f"workflow {name}: order is 'finish-first' or 'start-first', not {order!r}")
+        self._start_first = order == "start-first"
         self._declared = declare_workflow(name, sys._getframe(1).f_globals["__name__"])
 
     @property
@@ -138,6 +145,7 @@ class Workflow:
                 memory_limit=memory_limit,
                 throttle=throttle,
                 shared_limit=shared_limit,
+                start_first=self._start_first,
             )
             return self._declare(work, spec)
 

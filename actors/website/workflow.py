@@ -9,7 +9,7 @@ from actors.website.website_analysis import website_analysis as analyse_website
 from pipeline import Backoff, Workflow
 from pipeline.settings import read
 
-website = Workflow("website")
+website = Workflow("website", order="start-first")
 _settings = read(WebsiteSettings)
 
 website_analysis = website.phase(

@@ -59,6 +59,12 @@ class Delivery(MessageProxy):
         return self is other
 
     @property
+    def priority(self) -> int:
+        """Of the job, as its message says."""
+        stated = self.options.get("broker_priority")
+        return stated if type(stated) is int else 0
+
+    @property
     def live(self) -> bool:
         """Whether the message is still ours: its connection stands and it was not given back."""
         return not self.returned and bool(self.channel.is_open)

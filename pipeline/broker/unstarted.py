@@ -28,6 +28,7 @@ class Unstarted:
     def __init__(self) -> None:
         self._held: set[Delivery] = set()
         self._now: Counter[str] = Counter()
+        self._priorities: Counter[int] = Counter()
         self._most: deque[Counter[str]] = deque([Counter()], maxlen=REPORTS)
         self._doubtful: list[tuple[float, Counter[str]]] = []
         self._lock = Lock()
@@ -38,9 +39,14 @@ class Unstarted:
     def __len__(self) -> int:
         return len(self._held)
 
+    def highest(self) -> int:
+        """The highest priority among them; -1 if there are none."""
+        return max((priority for priority, held in self._priorities.copy().items() if held), default=-1)
+
     def add(self, delivery: Delivery) -> None:
         with self._lock:
             self._held.add(delivery)
+            self._priorities[delivery.priority] += 1
             self._now[delivery.queue] += 1
             most = self._most[-1]
             most[delivery.queue] = max(most[delivery.queue], self._now[delivery.queue])
@@ -50,6 +56,7 @@ class Unstarted:
         with self._lock:
             if delivery in self._held:
                 self._held.remove(delivery)
+                self._priorities[delivery.priority] -= 1
                 self._now[delivery.queue] -= 1
 
     def take(self) -> set[Delivery]:
@@ -57,6 +64,7 @@ class Unstarted:
         with self._lock:
             taken, self._held = self._held, set()
             self._now.clear()
+            self._priorities.clear()
             for delivery in taken:
                 delivery.returned = True
             return taken
@@ -66,6 +74,7 @@ class Unstarted:
         with self._lock:
             self._doubtful.append((monotonic() + NOTICED, self._now))
             self._held, self._now = set(), Counter()
+            self._priorities.clear()
 
     def report(self, queues: Iterable[str]) -> dict[str, int]:
         """For each of these queues, nought too: who says nothing about a queue may hold anything of it."""

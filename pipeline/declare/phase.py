@@ -30,7 +30,7 @@ class PhaseSpec:
     """One step of a workflow. Times are in seconds, sizes in bytes.
 
     ``shared_limit``: all jobs of the phase call the same outside system, so that one Retry-After of it pauses
-    the phase for every worker.
+    the phase for every worker. ``start_first``: an earlier phase goes before this one (the workflow's order).
     """
 
     workflow: str
@@ -46,6 +46,7 @@ class PhaseSpec:
     memory_limit: int | None = None
     throttle: Throttle | None = None
     shared_limit: bool = False
+    start_first: bool = False
 
     def __post_init__(self) -> None:
         for what, name in (("workflow", self.workflow), ("phase", self.name)):

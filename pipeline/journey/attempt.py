@@ -34,6 +34,7 @@ class Interrupted(Interrupt):
 class Attempt:
     """One attempt's hold on a job, from claim to settlement.
 
+    ``body`` and ``results`` are JSON: each attempt gets values of its own, which it may change.
     It is settled once: by the thread that runs it (``finish``), or without it if that thread is stuck (``give_up``).
     """
 
@@ -45,11 +46,12 @@ class Attempt:
     crashes: int
     isolated: bool
     priority: int
-    body: dict[str, Any]
-    results: dict[str, Any]
+    body: str
+    results: str
     trace_id: str
     span_id: str
     delivery: Delivery
+    result: str | None = None
     reason: str | None = None
     job: Job | None = None
     stop: Callable[[], None] = lambda: None
@@ -66,6 +68,24 @@ class Attempt:
 
     def __post_init__(self) -> None:
         self.deadline = self._limit = monotonic() + self.spec.time_limit
+
+    def next(self, spec: PhaseSpec, delivery: Delivery, *, fence: int, max_attempts: int) -> Attempt:
+        """The hold on the same job in its next phase, which begins with what this one returned."""
+        return Attempt(
+            spec=spec,
+            job_id=self.job_id,
+            fence=fence,
+            attempts=0,
+            max_attempts=max_attempts,
+            crashes=0,
+            isolated=spec.isolated,
+            priority=self.priority,
+            body=self.body,
+            results=_with(self.results, self.spec.name, self.result),
+            trace_id=self.trace_id,
+            span_id=self.span_id,
+            delivery=delivery,
+        )
 
     def __enter__(self) -> Attempt:
         self.thread = threading.current_thread()
@@ -155,3 +175,11 @@ class Attempt:
                 pass
         except Interrupted:
             pass
+
+
+def _with(results: str, phase: str, result: str | None) -> str:
+    """The JSON object with one more member; a later one of the same name counts."""
+    if result is None:
+        return results
+    separator = "" if results == "{}" else ","
+    return f'{results[:-1]}{separator}"{phase}":{result}}}'

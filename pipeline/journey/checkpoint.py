@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import orjson
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -47,8 +48,8 @@ def job_of(attempt: Attempt, temp_root: Path) -> Job:
         id=attempt.job_id,
         workflow=attempt.spec.workflow,
         phase=attempt.spec.name,
-        body=attempt.body,
-        results=attempt.results,
+        body=orjson.loads(attempt.body),
+        results=orjson.loads(attempt.results),
         attempt=attempt.attempts + 1,
         fence=attempt.fence,
         trace_id=attempt.trace_id,

@@ -164,7 +164,7 @@ def _claim(spec: PhaseSpec, job_id: UUID, row: ClaimRow, delivery: Delivery) -> 
         isolated=bool(row.isolated),
         priority=row.priority,
         body=row.body,
-        results=row.result or {},
+        results=row.result or "{}",
         trace_id=row.trace_id,
         span_id=row.span_id,
         delivery=delivery,

@@ -110,11 +110,12 @@ def compose(
     attempt: int,
     max_attempts: int,
     sent_at: datetime,
-    body: dict[str, Any],
+    priority: int,
+    body: str,
     trace_id: str,
     span_id: str,
 ) -> Message[Any]:
-    """The message. ``sent_at`` is PostgreSQL's clock: the claim stores it in the history."""
+    """The message. ``sent_at`` is PostgreSQL's clock: the claim stores it in the history. ``body`` is JSON."""
     job = str(job_id)
     envelope = build(
         job_id=job,
@@ -123,7 +124,7 @@ def compose(
         attempt=attempt,
         max_attempts=max_attempts,
         created_at=sent_at.isoformat(),
-        body=body,
+        body=orjson.loads(body),
         trace_id=trace_id,
         span_id=span_id,
     )
@@ -132,7 +133,7 @@ def compose(
         actor_name=actor,
         args=(envelope,),
         kwargs={},
-        options={},
+        options={"broker_priority": priority} if priority else {},
         message_id=f"{job}:{send}",
         message_timestamp=int(sent_at.timestamp() * 1000),
     )

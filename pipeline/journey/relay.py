@@ -20,6 +20,8 @@ log = logs.get("pipeline.relay")
 
 BATCH = 100
 FASTEST_LOOK, SLOWEST_LOOK = 0.1, 0.5
+# Between two looks at transactions that may commit without waking the relay.
+NAP = 0.03
 # A leader that does not reach RabbitMQ for so long lets another lead; the first tries to reconnect take less.
 WITHOUT_BROKER = 2.0
 
@@ -48,6 +50,8 @@ class Relay:
         self._refusals = Refusals()
         self._unsent: list[Outgoing] = []
         self._moved = False
+        self._asleep = False
+        self._horizon = 0
         self._leader = LeaderThread(
             dsn,
             "relay",
@@ -89,10 +93,13 @@ class Relay:
     def _send(self, connection: Wire) -> bool:
         """Admit a batch, publish it, wait once for all confirms. True if there may be more at once."""
         self._unsend(connection)
-        admitted = sending.admit(connection, self._worker_no, BATCH, self._refusals.resting())
+        resting = self._refusals.resting()
+        admitted = sending.admit(connection, self._worker_no, BATCH, resting, asleep=self._asleep)
         if not admitted:
-            return False
-        self._moved = True
+            # Looked at once more after everybody can know that the relay sleeps.
+            look_again, self._asleep = not self._asleep, True
+            return look_again
+        self._moved, self._asleep, self._horizon = True, False, 0
         failed = self._publish([_outgoing(one) for one in admitted])
         count("relay.sent", len(admitted) - len(failed))
         if failed:
@@ -100,7 +107,7 @@ class Relay:
             self._unsent += failed
             self._unsend(connection)
         self._refusals.heard((one.queue for one in admitted), (message.queue for message in failed))
-        return len(admitted) >= BATCH or bool(failed)
+        return True
 
     def _unsend(self, connection: Wire) -> None:
         """What was not confirmed is sent under a new number; a row that another transaction holds, the next time."""
@@ -133,27 +140,36 @@ class Relay:
             self._on_reconnect()
 
     def _rest(self, connection: Wire) -> None:
-        seconds, waiting = sending.next_due(connection)
-        pauses = [self._backstop, self._refusals.next_try(), self._next_look(waiting)]
+        """Sleep until somebody has something to send, a time has come, or a queue may have capacity again."""
+        seconds, waiting, horizon = sending.next_due(connection)
+        pauses = [self._backstop, self._refusals.next_try()]
         if seconds is not None:
             pauses.append(max(seconds, 0.0) + 0.001)
+        if waiting:
+            pauses.append(self._next_look())
         if self._unsent:
             pauses.append(SLOWEST_LOOK)
+        self._horizon = self._horizon or horizon
         # What was said while PostgreSQL was being asked has been read already: there is nothing to wait for.
-        if not told(connection):
-            self._leader.waiter.wait(connection, min(pauses))
-            told(connection)
+        if told(connection) or self._sleep(connection, min(pauses)):
+            self._asleep = False
 
-    def _next_look(self, waiting: bool) -> float:
-        """Look again soon after something moved, twice a second while jobs wait at a full queue, else ever less often.
+    def _sleep(self, connection: Wire, seconds: float) -> bool:
+        """True if woken. Whoever was about to commit when the relay fell asleep may not have known, and wakes nobody:
+        until they all have, the relay looks again whenever one of them has."""
+        until = monotonic() + seconds
+        unaware = sending.open_before(connection, self._horizon)
+        while (left := until - monotonic()) > 0 and not self._leader.stopping:
+            self._leader.waiter.wait(connection, min(left, NAP) if unaware else left)
+            if told(connection):
+                return True
+            if unaware and sending.open_before(connection, self._horizon) < unaware:
+                return False
+        return False
 
-        A hand-over that finds others waiting does not notify, so that the look after the last send is also
-        what finds a row that was committed beside it.
-        """
-        if self._moved:
-            self._pause = FASTEST_LOOK
-        elif self._pause < self._backstop or waiting:
-            self._pause = min(self._pause * 2, SLOWEST_LOOK if waiting else self._backstop)
+    def _next_look(self) -> float:
+        """Soon after something moved, then ever less often."""
+        self._pause = FASTEST_LOOK if self._moved else min(self._pause * 2, SLOWEST_LOOK)
         self._moved = False
         return self._pause
 
@@ -167,6 +183,7 @@ def _outgoing(one: Admitted) -> Outgoing:
         attempt=one.attempt,
         max_attempts=one.max_attempts,
         sent_at=one.sent_at,
+        priority=one.priority,
         body=one.body,
         trace_id=one.trace_id,
         span_id=one.span_id,

@@ -48,10 +48,14 @@ def settle(worker: WorkerProcess, attempt: Attempt, done: Done | Completed) -> N
     if not isinstance(done, Done):
         _hand_over(worker, attempt, done)
         return
-    result, continuing = encode_result(attempt, done), worker.continuing.way(attempt)
+    attempt.result = result = encode_result(attempt, done)
+    continuing = worker.advance.way(attempt)
     if done.write is None:
         if attempt.finish():
-            worker.committer.complete(Completion(attempt, result, continuing))
+            completion = Completion(attempt, result, continuing)
+            worker.committer.complete(completion)
+            if continuing is not None:
+                completion.wait()
         return
     complete = partial(complete_with_write, worker.no, attempt, done.write, result)
     try:
@@ -67,7 +71,7 @@ def settle(worker: WorkerProcess, attempt: Attempt, done: Done | Completed) -> N
 def _hand_over(worker: WorkerProcess, attempt: Attempt, completed: Completed) -> None:
     """If its thread was given up in the meantime, whoever did so learns that it had committed (see settle_error)."""
     if attempt.finish():
-        worker.hand_over.committed([(attempt, completed)])
+        worker.advance.committed([(attempt, completed)])
 
 
 def _settle_later(worker: WorkerProcess, attempt: Attempt, complete: Callable[[], Completed]) -> None:
@@ -113,8 +117,8 @@ def settle_error(worker: WorkerProcess, attempt: Attempt, error: BaseException) 
         return _discard(worker, attempt, error)
     count(f"{attempt.spec.queue}.{verdict}")
     if verdict == "succeeded":
-        # It had committed after all, and only the answer was lost, so that nobody published its hand-over.
-        worker.hand_over.recall([attempt])
+        # It had committed after all, and only the answer was lost, so that nobody continues with it.
+        worker.advance.recall(attempt)
     worker.log.warning(
         "attempt ended",
         job=str(attempt.job_id),

@@ -104,6 +104,7 @@ def _dead_letter(connection: Wire, one: Reclaimed) -> Outgoing | None:
         attempt=dead.attempts + 1,
         max_attempts=dead.max_attempts,
         sent_at=dead.now,
+        priority=dead.priority,
         body=dead.body,
         trace_id=dead.trace_id,
         span_id=dead.span_id,

@@ -1,8 +1,8 @@
 """Group commit: claims and completions of all threads of a process go to PostgreSQL in one transaction.
 
 A batch is whatever gathered while the previous one was being committed, and what the threads that it answered hand
-in right away. Threads wait for their claims; completions are not waited for: the acknowledgement and the next
-message follow the commit.
+in right away. Threads wait for their claims, and for the completion of a job that they may continue with; other
+completions are not waited for: the acknowledgement follows the commit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from time import monotonic
 
 import psycopg
 
-from pipeline.store.gateway.completion import Completed, Locked
+from pipeline.store.gateway.completion import Completed, Continued, Locked
 from pipeline.store.group_statement import Ask, ClaimRow, Completion, GroupStatement
 
 # Threads that were just answered mostly have a short phase, and are back with its end and their next claim before
@@ -129,10 +129,12 @@ class Committer:
                 asks[0].resolve(error)
             else:
                 self._on_refused(completions[0], error)
+                completions[0].answer()
             return
         if completions:
             self._completed(list(zip(completions, completed, strict=True)))
         self._answered = sum(answer.verdict == "claimed" for answer in answers)
+        self._answered += sum(isinstance(answer, Continued) for answer in completed)
         ended = monotonic()
         self._gather_until = ended + min(ended - started, LONGEST)
         for ask, answer in zip(asks, answers, strict=True):
@@ -146,6 +148,8 @@ class Committer:
             batch = [pair for pair in batch if not isinstance(pair[1], Locked)]
         if batch:
             self._on_completed(batch)
+        for completion in (*locked, *(completion for completion, _ in batch)):
+            completion.answer()
 
     def _one_by_one(self, asks: list[Ask], completions: list[Completion]) -> None:
         """One bad row must not fail its neighbours."""

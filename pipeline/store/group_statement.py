@@ -18,7 +18,6 @@ from pipeline.observe import logs
 from pipeline.store.engine import Wire, connect
 from pipeline.store.gateway import completion
 from pipeline.store.gateway.completion import Completed
-from pipeline.store.send_credits import SendCredits
 
 if TYPE_CHECKING:
     from pipeline.broker.delivery import Delivery
@@ -26,14 +25,13 @@ if TYPE_CHECKING:
 
 log = logs.get("pipeline.committer")
 
-# Completions come first: a processor that one job leaves can be taken by the next. Both halves have the columns of Row.
-COMPLETE = """SELECT place, verdict, max_attempts, fence, body, result, queue, actor, send, sent_at,
-        NULL::integer AS attempts, NULL::integer AS crashes, NULL::boolean AS isolated, NULL::smallint AS priority,
-        NULL::text AS holder, NULL::text AS trace_id, NULL::text AS span_id
-    FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[], %s::text[])"""
-CLAIM = """SELECT place, verdict, max_attempts, fence, body, result,
-        NULL AS queue, NULL AS actor, NULL AS send, NULL AS sent_at,
-        attempts, crashes, isolated, priority, holder, trace_id, span_id
+# Completions come first: a place that one job leaves can be taken by the next. Both halves have the columns of Row.
+COMPLETE = """SELECT place, verdict, max_attempts, fence, send, at,
+        NULL AS body, NULL AS result, NULL::integer AS attempts, NULL::integer AS crashes,
+        NULL::boolean AS isolated, NULL::smallint AS priority, NULL AS holder, NULL AS trace_id, NULL AS span_id
+    FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::text[])"""
+CLAIM = """SELECT place, verdict, max_attempts, fence, NULL AS send, NULL AS at,
+        body::text, result::text, attempts, crashes, isolated, priority, holder, trace_id, span_id
     FROM pipeline.claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[])"""
 
 
@@ -47,14 +45,12 @@ class Row(NamedTuple):
     verdict: Any
     max_attempts: int
     fence: int
-    body: dict[str, Any]
-    result: dict[str, Any] | None
 
-    queue: str
-    actor: str
-    send: int
-    sent_at: datetime | None
+    send: int | None
+    at: datetime | None
 
+    body: str
+    result: str | None
     attempts: int
     crashes: int
     isolated: bool | None
@@ -66,15 +62,7 @@ class Row(NamedTuple):
     def completed(self) -> Completed:
         """Read as the answer to a completion."""
         return completion.read(
-            verdict=self.verdict,
-            queue=self.queue,
-            actor=self.actor,
-            send=self.send,
-            max_attempts=self.max_attempts,
-            sent_at=self.sent_at,
-            fence=self.fence,
-            body=self.body,
-            result=self.result,
+            verdict=self.verdict, fence=self.fence, send=self.send, max_attempts=self.max_attempts, at=self.at
         )
 
     def claimed(self) -> ClaimRow:
@@ -124,8 +112,8 @@ class ClaimRow(NamedTuple):
     isolated: bool | None
     priority: int
     holder: str | None
-    body: dict[str, Any]
-    result: dict[str, Any] | None
+    body: str
+    result: str | None
     trace_id: str
     span_id: str
 
@@ -161,11 +149,23 @@ class Ask:
 
 @dataclass(slots=True)
 class Completion:
-    """A finished phase without writes of its own; ``continuing`` is the next one's queue if this worker may go on."""
+    """A finished phase without writes of its own; ``continuing`` is the next one's queue if this worker may go on.
+
+    The thread that may go on waits for the answer: until then its place is kept for the job.
+    """
 
     attempt: Attempt
     result: str | None
     continuing: str | None = None
+    _answered: threading.Event = field(default_factory=threading.Event)
+
+    def wait(self) -> None:
+        self._answered.wait()
+
+    def answer(self) -> None:
+        """The thread is free. What is asked again later asks without it."""
+        self.continuing = None
+        self._answered.set()
 
 
 class GroupStatement:
@@ -175,7 +175,6 @@ class GroupStatement:
         self._dsn = dsn
         self._worker_id = worker_id
         self._worker_no = worker_no
-        self._send_credits = SendCredits()
         self._connection: Wire | None = None
 
     def execute(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
@@ -204,8 +203,6 @@ class GroupStatement:
     def _once(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
         if self._connection is None:
             self._connection = connect(self._dsn, "committer")
-        if any(completion.continuing is None for completion in completions):
-            self._send_credits.refresh(self._connection)
         parts: list[str] = []
         values: list[Any] = []
         if completions:
@@ -236,7 +233,6 @@ class GroupStatement:
             _array(c.attempt.job_id.hex for c in completions),
             _array(c.attempt.fence for c in completions),
             results if any(results) else _array(results),
-            _array(self._send_credits.spend(c.attempt.spec.queue for c in completions)),
             _array(c.continuing for c in completions),
         )
 

@@ -25,6 +25,7 @@ UPSERT = text("""
            excluded.max_crashes, excluded.stale_after, excluded.isolated, excluded.throttle_count,
            excluded.throttle_seconds)
 """)
+PLACES = text("SELECT pipeline.set_places(id, pool) FROM pipeline.phases WHERE workflow = :workflow")
 CHAIN = text("""
     UPDATE pipeline.phases p SET next_id = n.next_id
     FROM (SELECT id, lead(id) OVER (ORDER BY position) AS next_id FROM pipeline.phases
@@ -86,6 +87,7 @@ def _write(connection: Connection, workflow: DeclaredWorkflow, stale_after: floa
         place = {"workflow": spec.workflow, "position": position, "queue": spec.queue, "actor": spec.actor}
         connection.execute(UPSERT, {**place, **_options(spec, stale_after)})
     connection.execute(CHAIN, {"workflow": workflow.name, "phases": names})
+    connection.execute(PLACES, {"workflow": workflow.name})
 
 
 def _differences(connection: Connection, workflow: DeclaredWorkflow, stale_after: float | None) -> Iterator[Difference]:

@@ -50,7 +50,7 @@ def _actor(made: PipelineBroker, phase: DeclaredPhase, position: int) -> EngineA
         run,
         actor_name=phase.spec.actor,
         queue_name=phase.spec.queue,
-        priority=position,
+        priority=position if phase.spec.start_first else -position,
         broker=made,
         # What a phase raises on purpose needs no traceback; its settlement is logged.
         options={"throws": (PipelineError, Interrupted)},

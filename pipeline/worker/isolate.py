@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from pipeline.declare.errors import Cancelled, Crashed, Permanent, Snooze, Stale
 from pipeline.declare.outcome import Done
 from pipeline.declare.registry import find_phase, workflows
 from pipeline.journey.attempt import Attempt, Interrupted
-from pipeline.store.gateway.completion import Completed, HandedOver, NextPhase, Repeated, Succeeded
+from pipeline.store.gateway.completion import Completed, HandedOver, Repeated, Succeeded
 
 if TYPE_CHECKING:
     from pipeline.worker.process import WorkerProcess
@@ -149,7 +148,7 @@ def _read(answer: dict[str, Any]) -> Done | Completed:
         case "succeeded":
             return Succeeded()
         case "handed_over":
-            return HandedOver(_next_phase(**answer["message"]) if answer["message"] else None)
+            return HandedOver()
         case "repeated":
             return Repeated()
         case "snooze":
@@ -164,7 +163,3 @@ def _read(answer: dict[str, Any]) -> Done | Completed:
             raise Cancelled(said)
         case _:
             raise Transient(said)
-
-
-def _next_phase(*, sent_at: str, **rest: Any) -> NextPhase:
-    return NextPhase(**rest, sent_at=datetime.fromisoformat(sent_at))

@@ -94,13 +94,11 @@ def _run(
 
 
 def _completed(completed: Completed) -> dict[str, Any]:
-    from pipeline.store.gateway.completion import HandedOver, NextPhase, Repeated
+    from pipeline.store.gateway.completion import HandedOver, Repeated
 
     match completed:
-        case HandedOver(NextPhase() as message):
-            return {"kind": "handed_over", "message": {**message._asdict(), "sent_at": message.sent_at.isoformat()}}
         case HandedOver():
-            return {"kind": "handed_over", "message": None}
+            return {"kind": "handed_over"}
         case Repeated():
             return {"kind": "repeated"}
         case _:

@@ -14,7 +14,7 @@ from pipeline.broker.outbound import Outbound
 from pipeline.declare.job import Job
 from pipeline.declare.outcome import Done
 from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.advance import Continuing, HandOver
+from pipeline.journey.advance import Advance
 from pipeline.journey.attempt import Attempt
 from pipeline.journey.checkpoint import job_of
 from pipeline.journey.settle import settle_for_good
@@ -66,8 +66,7 @@ class WorkerProcess:
         self.liveness.told = self.watch.wake
         self.liveness.start()
         self.no = self.liveness.worker_no
-        self.continuing = Continuing(inbound, self.liveness, self.hold, following)
-        self.hand_over = HandOver(inbound, outbound, self.continuing, self.liveness, self.no)
+        self.advance = Advance(inbound, self.liveness, self.no, self.hold, following)
         self.committer = Committer(
             settings.dsn, self.id, self.no, self._completed, self._refused, thread=essential_thread
         )
@@ -123,7 +122,7 @@ class WorkerProcess:
         """Commit what is left, then sign off."""
         self.committer.flush(5)
         self.committer.stop()
-        self.continuing.release()
+        self.advance.release()
         self.watch.stop()
         drained = self.outbound.drain(2)
         self.liveness.stop(clean=drained and not self.liveness.held())
@@ -144,7 +143,7 @@ class WorkerProcess:
             self.stuck.abandon(attempt)
 
     def _completed(self, batch: list[tuple[Completion, Completed]]) -> None:
-        self.hand_over.committed([(completion.attempt, completed) for completion, completed in batch])
+        self.advance.committed([(completion.attempt, completed) for completion, completed in batch])
 
     def _refused(self, completion: Completion, error: Exception) -> None:
         """PostgreSQL refused this completion by itself: the attempt failed, its neighbours did not."""

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, text
 
 # Whether this very statement moved the job: an earlier one may have, whose answer was lost.
-COMPLETE = text("""SELECT verdict, queue, actor, send, max_attempts, sent_at, fence, body, result,
-        verdict IN ('done', 'handed_over') OR (verdict = 'continued' AND sent_at = now()) AS moved
+COMPLETE = text("""SELECT verdict, fence, send, max_attempts, at,
+        verdict IN ('done', 'handed_over') OR (verdict = 'continued' AND at = now()) AS moved
     FROM pipeline.complete(:worker, ARRAY[CAST(:id AS uuid)], ARRAY[CAST(:fence AS bigint)],
-                           ARRAY[CAST(:result AS jsonb)], NULL, ARRAY[CAST(:continuing AS text)])""")
-
-
-class NextPhase(NamedTuple):
-    """What the next phase's message is made of, beside what the attempt already holds."""
-
-    queue: str
-    actor: str
-    send: int
-    max_attempts: int
-    sent_at: datetime
+                           ARRAY[CAST(:result AS jsonb)], ARRAY[CAST(:continuing AS text)])""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +23,17 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """The job waits for its next phase. This worker publishes ``message``; None: the relay sends it."""
-
-    message: NextPhase | None
+    """The job waits at the gate of its next phase."""
 
 
 @dataclass(frozen=True, slots=True)
 class Continued:
     """The job is this worker's again, in its next phase and under a new fence; the message at hand carries it."""
 
-    phase: NextPhase
     fence: int
-    body: dict[str, Any]
-    results: dict[str, Any]
+    send: int
+    max_attempts: int
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +56,7 @@ Completed = Succeeded | HandedOver | Continued | Repeated | Lost | Locked
 # The answers that say no more than their name.
 PLAIN: Final[dict[str, Completed]] = {
     "done": Succeeded(),
+    "handed_over": HandedOver(),
     "repeated": Repeated(),
     "lost": Lost(),
     "locked": Locked(),
@@ -92,25 +81,10 @@ def complete(
 
 
 def read(
-    *,
-    verdict: str,
-    queue: str | None,
-    actor: str | None,
-    send: int | None,
-    max_attempts: int | None,
-    sent_at: datetime | None,
-    fence: int | None,
-    body: dict[str, Any] | None,
-    result: dict[str, Any] | None,
+    *, verdict: str, fence: int | None, send: int | None, max_attempts: int | None, at: datetime | None
 ) -> Completed:
     """A row of pipeline.complete. KeyError if the verdict is none that this code knows."""
-    if verdict not in ("handed_over", "continued"):
+    if verdict != "continued":
         return PLAIN[verdict]
-    if verdict == "handed_over" and sent_at is None:
-        return HandedOver(None)
-    assert queue and actor and send and max_attempts and sent_at
-    phase = NextPhase(queue, actor, send, max_attempts, sent_at)
-    if verdict == "handed_over":
-        return HandedOver(phase)
-    assert fence and body is not None
-    return Continued(phase, fence, body, result or {})
+    assert fence and send and max_attempts and at
+    return Continued(fence, send, max_attempts, at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from uuid import UUID
 
 if TYPE_CHECKING:
@@ -14,7 +14,8 @@ MISSING = "SELECT pipeline.missing_workers()"
 SILENT = "SELECT job_id, fence, heartbeat_at, stale FROM pipeline.silent_jobs(make_interval(secs => %s))"
 RECLAIM = """SELECT job_id, queue, send, worker, verdict
     FROM pipeline.reclaim(%s::integer[], %s::uuid[], %s::bigint[])"""
-DEAD_LETTER = """SELECT ph.actor, j.send, j.attempts, j.max_attempts, j.priority, j.body, j.trace_id, j.span_id, now()
+DEAD_LETTER = """SELECT ph.actor, j.send, j.attempts, j.max_attempts, j.priority, j.body::text, j.trace_id, j.span_id,
+        now()
     FROM pipeline.jobs j JOIN pipeline.phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase
     WHERE j.id = %s AND j.status = 'failed'"""
 UNDELIVERABLE = "SELECT pipeline.undeliverable(%s, %s, %s)"
@@ -51,7 +52,7 @@ class DeadLetter(NamedTuple):
     attempts: int
     max_attempts: int
     priority: int
-    body: dict[str, Any]
+    body: str
     trace_id: str
     span_id: str
     now: datetime

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, text
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from pipeline.store.engine import Wire
 
 LISTEN = "LISTEN pipeline_relay"
-ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body, trace_id, span_id, sent_at
-    FROM pipeline.admit(%s, %s, %s)"""
-NEXT_DUE = "SELECT seconds, waiting FROM pipeline.next_due()"
+ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body::text, trace_id, span_id, sent_at
+    FROM pipeline.admit(%s, %s, %s, %s)"""
+NEXT_DUE = """SELECT n.seconds, n.waiting, pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+    FROM pipeline.next_due() n"""
+OPEN_BEFORE = """SELECT count(*) FROM pg_snapshot_xip(pg_current_snapshot()) AS x WHERE x < %s::text::xid8"""
 UNSEND = "SELECT pipeline.unsend(%s::uuid[], %s::bigint[], 'unconfirmed')"
 STILL_SENT = "SELECT pipeline.still_sent(%s::uuid[], %s::bigint[])"
-MARKED = text("""SELECT j.id, j.send FROM pipeline.outbox o JOIN pipeline.jobs j ON j.id = o.job_id
-    WHERE o.job_id = ANY (CAST(:jobs AS uuid[])) AND o.sent_by = :worker AND j.status IN ('pending', 'retryable')""")
 CONTINUED = text("""SELECT j.id, j.fence FROM unnest(CAST(:jobs AS uuid[]), CAST(:fences AS bigint[])) AS a(id, fence)
          JOIN pipeline.jobs j ON j.id = a.id AND j.fence = a.fence + 1 AND j.message_phase_id IS NOT NULL
          JOIN pipeline.workers w ON w.id = j.locked_by AND w.no = :worker""")
@@ -35,28 +35,22 @@ class Admitted(NamedTuple):
     attempt: int
     max_attempts: int
     priority: int
-    body: dict[str, Any]
+    body: str
     trace_id: str
     span_id: str
     sent_at: datetime
 
 
 class NextDue(NamedTuple):
-    """Seconds until something is due, or None; and whether jobs wait at a full queue."""
+    """Seconds until something is due, or None; whether jobs wait at a full queue; and the next transaction's number."""
 
     seconds: float | None
     waiting: bool
-
-
-class Marked(NamedTuple):
-    """A job whose next message a worker had marked as sent."""
-
-    job_id: UUID
-    send: int
+    horizon: int
 
 
 class Held(NamedTuple):
-    """A job that a worker went on with, under its new fence."""
+    """A job that a worker continued with, under its new fence."""
 
     job_id: UUID
     fence: int
@@ -67,15 +61,27 @@ def listen(connection: Wire) -> None:
     connection.execute(LISTEN)
 
 
-def admit(connection: Wire, worker_no: int, most: int, resting: Sequence[str]) -> list[Admitted]:
-    """Mark as sent what the gate lets through, at most so many and none of the queues that are ``resting``."""
-    return [Admitted._make(row) for row in connection.execute(ADMIT, (worker_no, most, resting)).fetchall()]
+def admit(connection: Wire, worker_no: int, most: int, resting: Sequence[str], *, asleep: bool) -> list[Admitted]:
+    """Mark as sent what the gate lets through, at most so many and none of the queues that are ``resting``.
+
+    ``asleep``: whoever commits something to send from now on wakes the relay.
+    """
+    found = connection.execute(ADMIT, (worker_no, most, resting, asleep), prepare=True).fetchall()
+    return [Admitted._make(row) for row in found]
 
 
 def next_due(connection: Wire) -> NextDue:
     """When to look again."""
-    row = connection.execute(NEXT_DUE).fetchone()
-    return NextDue._make(row) if row else NextDue(None, False)
+    row = connection.execute(NEXT_DUE, prepare=True).fetchone()
+    assert row is not None
+    return NextDue._make(row)
+
+
+def open_before(connection: Wire, horizon: int) -> int:
+    """How many transactions with a lower number are still open: they may commit without waking anybody."""
+    row = connection.execute(OPEN_BEFORE, (horizon,), prepare=True).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def unsend(connection: Wire, jobs: Sequence[UUID], sends: Sequence[int]) -> None:
@@ -88,22 +94,7 @@ def still_sent(connection: Wire, jobs: Sequence[UUID], sends: Sequence[int]) -> 
     return {row[0] for row in connection.execute(STILL_SENT, ([str(job) for job in jobs], sends)).fetchall()}
 
 
-def unsend_published(connection: Connection, jobs: Sequence[UUID], sends: Sequence[int]) -> None:
-    """As ``unsend``, for a worker's own messages."""
-    connection.exec_driver_sql(UNSEND, (jobs, sends))
-
-
-def is_any_still_sent(connection: Connection, jobs: Sequence[UUID], sends: Sequence[int]) -> bool:
-    """Whether ``unsend_published`` must be asked again."""
-    return connection.exec_driver_sql(f"{STILL_SENT} LIMIT 1", (jobs, sends)).first() is not None
-
-
-def marked_as_sent(connection: Connection, worker_no: int, jobs: Sequence[UUID]) -> list[Marked]:
-    """Of these jobs those whose next message this worker had marked as sent, for itself to publish."""
-    return [Marked._make(row) for row in connection.execute(MARKED, {"jobs": jobs, "worker": worker_no})]
-
-
 def continued(connection: Connection, worker_no: int, jobs: Sequence[UUID], fences: Sequence[int]) -> list[Held]:
-    """Of these attempts' jobs those that this worker went on with."""
+    """Of these attempts' jobs those that this worker continued with."""
     values = {"jobs": jobs, "fences": fences, "worker": worker_no}
     return [Held._make(row) for row in connection.execute(CONTINUED, values)]

@@ -3,7 +3,7 @@
 GRANT SELECT ON
     pipeline.phases, pipeline.batches, pipeline.batch_ends, pipeline.jobs, pipeline.outbox, pipeline.attempts,
     pipeline.workers, pipeline.rate_limits, pipeline.permits, pipeline.rollups, pipeline.rollup_quarters,
-    pipeline.counter_totals, pipeline.versions, pipeline.installation, pipeline.own_functions, pipeline.granted_roles,
+    pipeline.counter_totals, pipeline.places, pipeline.versions, pipeline.installation, pipeline.own_functions, pipeline.granted_roles,
     pipeline.running_jobs, pipeline.processors, pipeline.counters, pipeline.relay_leader, pipeline.maintenance_leader
 TO :"role";
 GRANT EXECUTE ON FUNCTION
@@ -32,7 +32,6 @@ GRANT EXECUTE ON FUNCTION
     pipeline.worker_name(text, integer),
     pipeline.worker_state(pipeline.workers),
     pipeline.alive(text),
-    pipeline.processor(text, text, integer),
     pipeline.dead_groups(text, text, text, text, integer, integer),
     pipeline.dead_group(text, text, text, integer, integer),
     pipeline.undeclared(),

@@ -5,6 +5,7 @@ CREATE OR REPLACE FUNCTION pipeline.enqueue(p_job uuid, p_workflow text, p_phase
                                          p_due timestamptz, p_reason text)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
+    PERFORM pipeline.leave_places(ARRAY[p_job]);
     INSERT INTO pipeline.outbox (job_id, phase_id, priority, due_at, reason, rate_limit)
     SELECT p_job, ph.id, p_priority,
            CASE WHEN p_due > now() THEN p_due WHEN pipeline.has_rate(j.rate_limit) THEN 'infinity' END,
@@ -13,5 +14,5 @@ BEGIN
     ON CONFLICT (job_id) DO UPDATE
         SET phase_id = excluded.phase_id, seq = DEFAULT, due_at = CASE WHEN p_due > now() THEN p_due END, reason = p_reason,
             rate_limit = excluded.rate_limit, sent_at = NULL, sent_by = NULL, reserved = false;
-    PERFORM pg_notify('pipeline_relay', '');
+    PERFORM pipeline.wake();
 END $$;

@@ -20,7 +20,7 @@ BEGIN
         PERFORM pipeline.enqueue(v_job.id, v_job.workflow, v_job.phase, v_job.priority, NULL, 'requested');
     ELSE
         UPDATE pipeline.outbox SET reason = 'requested' WHERE job_id = p_job;
-        PERFORM pg_notify('pipeline_relay', '');
+        PERFORM pipeline.wake();
     END IF;
     RETURN 'accepted';
 END $$;

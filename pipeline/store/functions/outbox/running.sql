@@ -3,9 +3,3 @@
 CREATE OR REPLACE VIEW pipeline.running_jobs AS
 SELECT j.* FROM pipeline.jobs j
 WHERE j.status = 'running' AND j.id = ANY (ARRAY(SELECT o.job_id FROM pipeline.outbox o WHERE o.sent_at IS NOT NULL));
-
--- The name of a pool's processor; jobs.processor is the same.
-CREATE OR REPLACE FUNCTION pipeline.processor(p_workflow text, p_phase text, p_slot integer) RETURNS text
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT p_workflow || '.' || p_phase || '-processor-' || p_slot
-$$;

@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION pipeline.unsend(p_jobs uuid[], p_sends bigint[], p_reason text)
 RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    v_count integer;
+    v_jobs uuid[];
 BEGIN
     WITH held AS (
         SELECT j.id FROM pipeline.jobs j JOIN unnest(p_jobs, p_sends) AS a(id, send) ON a.id = j.id AND a.send = j.send
@@ -12,17 +12,20 @@ BEGIN
     ), free AS (
         SELECT o.job_id FROM pipeline.outbox o JOIN held h ON h.id = o.job_id
         WHERE o.sent_at IS NOT NULL FOR UPDATE OF o SKIP LOCKED
-    ), back AS (
-        UPDATE pipeline.outbox o SET sent_at = NULL, sent_by = NULL, reason = p_reason
-        FROM free f WHERE o.job_id = f.job_id RETURNING o.job_id
-    ), voided AS (
-        UPDATE pipeline.jobs j SET send = j.send + 1, updated_at = now() FROM back b WHERE j.id = b.job_id RETURNING 1
     )
-    SELECT count(*) INTO v_count FROM voided;
-    IF v_count > 0 THEN
-        PERFORM pg_notify('pipeline_relay', '');
-    END IF;
-    RETURN v_count;
+    SELECT array_agg(f.job_id) INTO v_jobs FROM free f;
+    IF v_jobs IS NULL THEN RETURN 0; END IF;
+    PERFORM pipeline.wait_again(v_jobs, p_reason);
+    RETURN cardinality(v_jobs);
+END $$;
+
+-- Jobs whose message is void wait at the gate again. The caller holds their rows.
+CREATE OR REPLACE FUNCTION pipeline.wait_again(p_jobs uuid[], p_reason text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pipeline.leave_places(p_jobs);
+    UPDATE pipeline.jobs SET send = send + 1, updated_at = now() WHERE id = ANY (p_jobs);
+    UPDATE pipeline.outbox SET sent_at = NULL, sent_by = NULL, reason = p_reason WHERE job_id = ANY (p_jobs);
+    PERFORM pipeline.wake();
 END $$;
 
 -- Of these sends, the jobs that still wait on them.

@@ -11,10 +11,9 @@ RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, 
 DECLARE
     v_job pipeline.jobs;
     v_ids uuid[];
-    v_queues text[];
 BEGIN
     PERFORM 1 FROM pipeline.jobs j WHERE j.id = ANY (p_ids) AND j.completed_at IS NULL ORDER BY j.id FOR UPDATE;
-    SELECT array_agg(j.id ORDER BY j.id), array_agg(DISTINCT j.workflow || '.' || j.phase) INTO v_ids, v_queues
+    SELECT array_agg(j.id ORDER BY j.id) INTO v_ids
     FROM pipeline.jobs j WHERE j.id = ANY (p_ids) AND j.status IN ('pending', 'running', 'retryable');
     IF v_ids IS NULL THEN RETURN 0; END IF;
     FOR v_job IN SELECT j.* FROM pipeline.jobs j WHERE j.id = ANY (v_ids) ORDER BY j.id LOOP
@@ -26,13 +25,12 @@ BEGIN
         PERFORM pipeline.record_attempt(v_job, 'cancelled', p_reason);
     END LOOP;
     UPDATE pipeline.jobs SET status = 'cancelled', completed_at = now(), updated_at = now(), error_message = p_reason,
-        fence = fence + CASE WHEN status = 'running' THEN 0 ELSE 1 END, next_retry_at = NULL, wait_reason = NULL,
-        locked_by = NULL, locked_at = NULL, heartbeat_at = NULL, sent_at = NULL, delivery = NULL, slot = NULL,
-        isolated = NULL, message_phase_id = NULL
+        fence = fence + CASE WHEN status = 'running' THEN 0 ELSE 1 END, next_retry_at = NULL, wait_reason = NULL
     WHERE id = ANY (v_ids);
+    PERFORM pipeline.leave_places(v_ids);
     DELETE FROM pipeline.outbox WHERE job_id = ANY (v_ids);
     PERFORM pipeline.return_permits(v_ids);
     PERFORM pipeline.count_children(v_ids);
-    PERFORM pipeline.wake_relay(v_queues);
+    PERFORM pipeline.wake();
     RETURN cardinality(v_ids);
 END $$;

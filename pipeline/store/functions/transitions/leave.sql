@@ -1,3 +1,25 @@
+-- The one place where a lease ends: whatever takes a job out of 'running' clears all of it. (A job that its worker
+-- continues with keeps it, under a new fence.)
+CREATE OR REPLACE FUNCTION pipeline.end_lease() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.locked_by := NULL;
+    NEW.locked_at := NULL;
+    NEW.heartbeat_at := NULL;
+    NEW.sent_at := NULL;
+    NEW.delivery := NULL;
+    NEW.isolated := NULL;
+    NEW.message_phase_id := NULL;
+    RETURN NEW;
+END $$;
+DO $$
+BEGIN
+    -- Once: making it anew would wait for every transaction that has written jobs.
+    IF NOT EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = 'pipeline.jobs'::regclass AND tgname = 'jobs_end_lease') THEN
+        CREATE TRIGGER jobs_end_lease BEFORE UPDATE OF status ON pipeline.jobs FOR EACH ROW
+            WHEN (OLD.status = 'running' AND NEW.status <> 'running') EXECUTE FUNCTION pipeline.end_lease();
+    END IF;
+END $$;
+
 -- The shared ends of a running attempt. Private to the transitions: callers hold the row's lock and have
 -- checked the fence.
 CREATE OR REPLACE FUNCTION pipeline.end_waiting(p_job pipeline.jobs, p_status text, p_attempts integer, p_crashes integer,
@@ -5,9 +27,7 @@ CREATE OR REPLACE FUNCTION pipeline.end_waiting(p_job pipeline.jobs, p_status te
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE pipeline.jobs SET status = p_status, attempts = p_attempts, crashes = p_crashes, send = send + 1, ready_at = now(),
-        updated_at = now(), next_retry_at = p_due, wait_reason = p_reason, error_message = coalesce(left(p_error, 20000), error_message),
-        locked_by = NULL, locked_at = NULL, heartbeat_at = NULL, sent_at = NULL, delivery = NULL, slot = NULL,
-        isolated = NULL, message_phase_id = NULL
+        updated_at = now(), next_retry_at = p_due, wait_reason = p_reason, error_message = coalesce(left(p_error, 20000), error_message)
     WHERE id = p_job.id;
     PERFORM pipeline.enqueue(p_job.id, p_job.workflow, p_job.phase, p_job.priority, p_due, p_reason);
 END $$;
@@ -17,13 +37,13 @@ RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE pipeline.jobs SET status = 'failed', attempts = p_attempts, crashes = p_crashes, completed_at = now(),
         updated_at = now(), error_message = left(p_error, 20000), cause = pipeline.cause(p_error),
-        next_retry_at = NULL, wait_reason = NULL, locked_by = NULL, locked_at = NULL, heartbeat_at = NULL,
-        sent_at = NULL, delivery = NULL, slot = NULL, isolated = NULL, message_phase_id = NULL
+        next_retry_at = NULL, wait_reason = NULL
     WHERE id = p_job.id;
+    PERFORM pipeline.leave_places(ARRAY[p_job.id]);
     DELETE FROM pipeline.outbox WHERE job_id = p_job.id;
     PERFORM pipeline.return_permits(ARRAY[p_job.id]);
     PERFORM pipeline.count_children(ARRAY[p_job.id]);
-    PERFORM pipeline.wake_relay(ARRAY[p_job.workflow || '.' || p_job.phase]);
+    PERFORM pipeline.wake();
 END $$;
 
 -- The name of a failure's group: the kind of error and where it was raised ("ValueError at parse.py:12"). An error

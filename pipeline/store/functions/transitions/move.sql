@@ -32,6 +32,7 @@ BEGIN
     FROM (SELECT j.id FROM pipeline.jobs j JOIN pipeline.outbox o ON o.job_id = j.id
           WHERE j.id = ANY (v_found) AND j.workflow = v_workflow AND j.phase = v_from
             AND j.status IN ('pending', 'retryable') ORDER BY j.id FOR UPDATE OF j, o SKIP LOCKED) w;
+    PERFORM pipeline.leave_places(v_waiting);
     UPDATE pipeline.jobs j SET phase = v_to.phase, max_attempts = v_to.max_attempts, attempts = 0, crashes = 0, waits = 0,
         send = j.send + 1, updated_at = now(),
         -- The rate limit is the first phase's outside system.
@@ -48,6 +49,6 @@ BEGIN
     locked := coalesce(cardinality(v_found), 0) - running - moved;
     last := v_found[cardinality(v_found)];
     IF moved > 0 THEN
-        PERFORM pg_notify('pipeline_relay', '');
+        PERFORM pipeline.wake();
     END IF;
 END $$;

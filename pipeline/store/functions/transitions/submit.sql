@@ -63,7 +63,7 @@ BEGIN
         UPDATE pipeline.batches SET total = total + v_count, remaining = remaining + v_count WHERE id = p_batch;
     END IF;
     IF v_count > 0 THEN
-        PERFORM pg_notify('pipeline_relay', '');
+        PERFORM pipeline.wake();
     END IF;
     IF p_keys IS NULL THEN
         RETURN QUERY SELECT i.id FROM unnest(v_ids) WITH ORDINALITY AS i(id, place) ORDER BY i.place;

@@ -12,13 +12,13 @@ LANGUAGE sql STABLE AS $$
             FROM pipeline.outbox o WHERE o.due_at IS NOT NULL ORDER BY o.due_at LIMIT p_cap) t
         GROUP BY t.phase_id, t.reason
     ), sent AS MATERIALIZED (
-        SELECT o.sent_at, j.workflow, j.phase, j.status, j.slot, j.heartbeat_at
+        SELECT o.sent_at, j.workflow, j.phase, j.status, j.heartbeat_at
         FROM unnest(ARRAY(SELECT r FROM pipeline.outbox r WHERE r.sent_at IS NOT NULL)) o JOIN pipeline.jobs j ON j.id = o.job_id
     ), out AS MATERIALIZED (
         SELECT s.workflow, s.phase, (count(*) FILTER (WHERE s.status <> 'running'))::integer AS queued,
                min(s.sent_at) FILTER (WHERE s.status <> 'running') AS oldest,
-               (count(*) FILTER (WHERE s.status = 'running'))::integer AS running, count(s.slot)::integer AS busy,
-               (count(*) FILTER (WHERE s.slot IS NOT NULL AND s.heartbeat_at < now() - ph.stale_after))::integer AS error
+               (count(*) FILTER (WHERE s.status = 'running'))::integer AS running, (count(*) FILTER (WHERE s.status = 'running' AND ph.pool IS NOT NULL))::integer AS busy,
+               (count(*) FILTER (WHERE s.status = 'running' AND ph.pool IS NOT NULL AND s.heartbeat_at < now() - ph.stale_after))::integer AS error
         FROM sent s JOIN pipeline.phases ph ON ph.workflow = s.workflow AND ph.phase = s.phase GROUP BY s.workflow, s.phase
     )
     SELECT ph.queue, ph.workflow, ph.phase,

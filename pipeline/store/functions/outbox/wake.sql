@@ -1,0 +1,9 @@
+-- Wake the relay, if it sleeps: a NOTIFY makes commits wait for one another, and a relay that is awake looks again anyway.
+-- The relay writes this down before its last look (pipeline.admit). Whoever read 'awake' just before that and commits later
+-- is found all the same: the relay keeps looking until every transaction that was open then has ended.
+CREATE OR REPLACE FUNCTION pipeline.wake() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF (SELECT last_value FROM pipeline.relay_asleep) = 1 THEN
+        PERFORM pg_notify('pipeline_relay', '');
+    END IF;
+END $$;
