@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -26,6 +27,7 @@ class Life:
         db.execute(
             "TRUNCATE pipeline.jobs, pipeline.outbox, pipeline.attempts, pipeline.batches, pipeline.workers CASCADE"
         )
+        db.execute("UPDATE pipeline.places SET job_id = NULL")
         self.jobs: dict[UUID, Job] = {}
         self.holds: list[Hold] = []
         self.living: dict[str, int] = {}
@@ -118,11 +120,20 @@ class Life:
         hold = self._hold(dice)
         if hold is not None:
             job = self.jobs[hold.job]
-            won = job.held_by(hold.fence)
-            answer = self._call(won, steps.complete, hold)
-            repeated = job.outcomes.get(hold.fence) == "succeeded"
-            sent = answer["sent_at"] is not None
-            assert answer["verdict"] == (job.complete(sent) if won else "repeated" if repeated else "lost")
+            won, repeated = job.held_by(hold.fence), job.outcomes.get(hold.fence) == "succeeded"
+            following = None if job.last_phase or not dice.flag else PHASES[job.workflow][job.place + 1]
+            waiting = any(one.waits and not one.sent and one.phase == following for one in self.jobs.values())
+            continuing = following and f"{job.workflow}.{following}"
+            answer = self._call(won, partial(steps.complete, continuing=continuing), hold)
+            if not won:
+                still = job.carried and job.held_by(hold.fence + 1)
+                assert answer["verdict"] == ("lost" if not repeated else "continued" if still else "repeated")
+                return
+            continues = answer["verdict"] == "continued"
+            assert waiting or continues == bool(following), "nobody waits before the next phase"
+            assert answer["verdict"] == job.complete(continues)
+            if continues:
+                self.holds.append(Hold(job.id, answer["fence"], hold.worker))
 
     def end(self, dice: Dice) -> None:
         hold = self._hold(dice)

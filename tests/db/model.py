@@ -29,6 +29,7 @@ class Job:
     holder: str | None = None
     isolated: bool = False
     sent: bool = False
+    carried: bool = False
     later: bool = False
     counted: bool = False
     outcomes: dict[int, str] = field(default_factory=dict)
@@ -66,21 +67,29 @@ class Job:
             self._fail("poisoned")
             return "poisoned"
         self.outcomes[self.fence] = "crashed"
+        if self.carried:
+            self._wait(Step.RECLAIM)
+            return "continued"
         self._go(Step.TAKE_OVER)
         self.fence += 1
         self.holder, self.isolated = worker, self.crashes > 0
         return "claimed"
 
-    def complete(self, sent: bool) -> str:
+    def complete(self, continues: bool = False) -> str:
         self.outcomes[self.fence] = "succeeded"
         if self.last_phase:
             self._go(Step.COMPLETE)
             self.send += 1
             self._end()
             return "done"
-        self._wait(Step.HAND_OVER)
-        self.place, self.attempts, self.crashes, self.sent = self.place + 1, 0, 0, sent
-        return "handed_over"
+        if continues:
+            self._go(Step.CONTINUE)
+            self.fence += 1
+            self.isolated, self.carried = False, True
+        else:
+            self._wait(Step.HAND_OVER)
+        self.place, self.attempts, self.crashes = self.place + 1, 0, 0
+        return "continued" if continues else "handed_over"
 
     def retry(self, later: bool) -> str:
         self.attempts += 1
@@ -136,7 +145,7 @@ class Job:
     def _wait(self, step: Step, later: bool = False) -> None:
         self._go(step)
         self.send += 1
-        self.holder, self.isolated, self.sent, self.later = None, False, False, later
+        self.holder, self.isolated, self.sent, self.later, self.carried = None, False, False, later, False
 
     def _fail(self, outcome: str) -> str:
         self.outcomes[self.fence] = outcome
@@ -146,7 +155,7 @@ class Job:
 
     def _end(self) -> None:
         assert self.status in FINAL
-        self.holder, self.isolated, self.sent, self.later = None, False, False, False
+        self.holder, self.isolated, self.sent, self.later, self.carried = None, False, False, False, False
         self.counted = self.counted or self.batch is not None
 
 
@@ -165,5 +174,5 @@ def claim_verdict(job: Job, send: int | None, jobs: Iterable[Job]) -> str:
             return "running"
     if send is None and (job.sent or job.later):
         return "already_queued"
-    running = sum(other.phase == job.phase and other.holder is not None for other in jobs)
-    return "pool_full" if running >= POOL.get(job.phase, 10**6) else "claimed"
+    taken = sum(other.phase == job.phase and (other.holder is not None or other.sent) for other in jobs)
+    return "pool_full" if not job.sent and taken >= POOL.get(job.phase, 10**6) else "claimed"

@@ -70,6 +70,7 @@ def everything(db: Db) -> dict[str, list[Row]]:
         "outbox": rows(db, "SELECT * FROM pipeline.outbox ORDER BY job_id"),
         "attempts": rows(db, "SELECT * FROM pipeline.attempts ORDER BY job_id, fence"),
         "batches": rows(db, "SELECT * FROM pipeline.batches ORDER BY id"),
+        "places": rows(db, "SELECT * FROM pipeline.places ORDER BY phase_id, number"),
     }
 
 
@@ -102,8 +103,14 @@ def submit(db: Db, workflow: str = "single", body: Row | None = None, **named: A
     return found
 
 
-def admit(db: Db, most: int = 1000, sender: int = 1) -> list[Row]:
-    return rows(db, "SELECT * FROM pipeline.admit(%s, %s)", sender, most)
+def admit(db: Db, most: int = 1000, sender: int = 1, *, asleep: bool = False) -> list[Row]:
+    return rows(db, "SELECT * FROM pipeline.admit(%s, %s, '{}', %s)", sender, most, asleep)
+
+
+def set_pool(db: Db, queue: str, pool: int | None) -> None:
+    """As ``pipeline migrate`` does."""
+    db.execute("UPDATE pipeline.phases SET pool = %s WHERE queue = %s", (pool, queue))
+    db.execute("SELECT pipeline.set_places(id, pool) FROM pipeline.phases WHERE queue = %s", (queue,))
 
 
 def unsend(db: Db, job_id: UUID, send: int, reason: str = "unconfirmed") -> int:
@@ -164,21 +171,25 @@ def complete(
     hold: Hold,
     result: Row | None = None,
     worker_no: int = 1,
-    granted: bool | None = None,
     *,
     continuing: str | None = None,
 ) -> Row:
     [answer] = rows(
         db,
-        "SELECT * FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::boolean[], %s::text[])",
+        "SELECT * FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::text[])",
         worker_no,
         [hold.job],
         [hold.fence],
         [None if result is None else Jsonb(result)],
-        [granted],
         [continuing],
     )
     return answer
+
+
+def processor(db: Db, job_id: UUID) -> int | None:
+    """The number of the place that the job has in its phase's pool."""
+    found = rows(db, "SELECT number FROM pipeline.places WHERE job_id = %s", job_id)
+    return int(found[0]["number"]) if found else None
 
 
 def retry(db: Db, hold: Hold, delay: float = 0.0, error: str = "away") -> str:

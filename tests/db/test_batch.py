@@ -130,7 +130,7 @@ def test_one_transaction_can_end_children_of_several_batches(database: Db) -> No
         holds += [steps.hold(database, job_id) for job_id in children(database, batch, 2)]
         steps.seal(database, batch)
     database.execute(
-        "SELECT * FROM pipeline.complete(1, %s::uuid[], %s::bigint[], NULL)",
+        "SELECT * FROM pipeline.complete(1, %s::uuid[], %s::bigint[], NULL, NULL)",
         ([hold.job for hold in holds], [hold.fence for hold in holds]),
     )
     assert [steps.batch(database, batch)["remaining"] for batch in batches] == [0, 0, 0]

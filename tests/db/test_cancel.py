@@ -55,4 +55,4 @@ def test_a_cancelled_job_frees_its_processor(database: Db) -> None:
     """The next one has it."""
     hold = steps.held(database, "pooled")
     steps.cancel(database, hold.job)
-    assert steps.job(database, steps.held(database, "pooled").job)["slot"] == 1
+    assert steps.processor(database, steps.held(database, "pooled").job) == 1

@@ -26,8 +26,8 @@ def test_the_job_runs_on_under_a_new_fence_with_the_same_token(database: Db) -> 
     before, message = steps.job(database, hold.job), steps.waiting(database, hold.job)
     answer = continue_(database, hold)
     row = steps.job(database, hold.job)
-    assert (answer["verdict"], answer["queue"], answer["fence"]) == ("continued", "triple.second", hold.fence + 1)
-    assert (answer["body"], answer["result"]) == (before["body"], {"first": {"n": 1}})
+    assert (answer["verdict"], answer["fence"], answer["send"]) == ("continued", hold.fence + 1, before["send"])
+    assert (answer["max_attempts"], answer["at"]) == (row["max_attempts"], row["locked_at"])
     assert (row["status"], row["phase"], row["fence"]) == ("running", "second", hold.fence + 1)
     assert (row["send"], row["locked_by"], row["delivery"]) == (before["send"], before["locked_by"], before["delivery"])
     assert (row["attempts"], row["crashes"], row["isolated"]) == (0, 0, False)
@@ -56,17 +56,17 @@ def test_a_job_is_carried_through_all_its_phases(database: Db) -> None:
         "max_attempts = 1",
         "max_crashes = 1",
         "isolated = true",
-        "pool = 3",
+        "pool = 1",
         "throttle_count = 1, throttle_seconds = 1",
     ],
 )
 def test_a_phase_that_must_not_be_entered_this_way_gets_a_message(database: Db, change: str) -> None:
-    """A shut gate, or a failure that would put the message into another phase's dead letters."""
+    """A shut gate, a pool without a free place, or a failure that would put the message into another phase's dead letters."""
     hold = steps.held(database, "triple")
     database.execute(f"UPDATE pipeline.phases SET {change} WHERE queue = 'triple.second'")
     answer = continue_(database, hold)
     row = steps.job(database, hold.job)
-    assert answer["verdict"] == "handed_over" and answer["fence"] is None
+    assert answer["verdict"] == "handed_over"
     assert (row["status"], row["phase"], row["message_phase_id"], row["fence"]) == (
         "pending",
         "second",
@@ -85,6 +85,35 @@ def test_nobody_who_waits_before_the_next_phase_is_overtaken(database: Db) -> No
     steps.complete(database, waits)
     database.execute("UPDATE pipeline.phases SET paused_until = NULL")
     assert continue_(database, hold)["verdict"] == "handed_over"
+
+
+def test_a_younger_job_that_waits_there_does_not_go_first(database: Db) -> None:
+    """Nor does one of a lower priority, however old."""
+    low, hold = steps.held(database, "triple"), steps.held(database, "triple", priority=1)
+    young = steps.held(database, "triple", priority=1)
+    for waits in (low, young):
+        steps.complete(database, waits)
+    assert continue_(database, hold)["verdict"] == "continued"
+
+
+def test_a_place_of_the_next_pool_is_taken_and_the_old_one_left(database: Db) -> None:
+    """In the same statement; when the last one is taken, the next job waits at the gate."""
+    for queue, pool in (("triple.first", 3), ("triple.second", 2)):
+        steps.set_pool(database, queue, pool)
+    holds = [steps.held(database, "triple") for _ in range(3)]
+    assert [continue_(database, hold)["verdict"] for hold in holds] == ["continued", "continued", "handed_over"]
+    taken = "SELECT ph.queue, p.number, p.job_id FROM pipeline.places p JOIN pipeline.phases ph ON ph.id = p.phase_id WHERE job_id IS NOT NULL ORDER BY 2"
+    assert [(row["queue"], row["job_id"]) for row in steps.rows(database, taken)] == [
+        ("triple.second", hold.job) for hold in holds[:2]
+    ]
+
+
+def test_a_pool_can_be_taken_away_while_jobs_run(database: Db) -> None:
+    """F11: they end like any other."""
+    steps.set_pool(database, "triple.first", 1)
+    hold = steps.held(database, "triple")
+    steps.set_pool(database, "triple.first", None)
+    assert continue_(database, hold)["verdict"] == "continued"
 
 
 def test_another_next_phase_than_expected_gets_a_message(database: Db) -> None:

@@ -44,5 +44,5 @@ def test_a_failed_job_frees_its_processor(database: Db) -> None:
     """The next one has it."""
     hold = steps.held(database, "pooled")
     steps.fail(database, hold)
-    assert steps.job(database, hold.job)["slot"] is None
-    assert steps.job(database, steps.held(database, "pooled").job)["slot"] == 1
+    assert steps.processor(database, hold.job) is None
+    assert steps.processor(database, steps.held(database, "pooled").job) == 1

@@ -82,7 +82,7 @@ def test_a_completion_moves_the_others_and_says_of_the_locked_one_that_it_is(
     with held_by_an_application(connect, holds[1].job):
         answers = steps.rows(
             engine,
-            "SELECT * FROM pipeline.complete(1, %s::uuid[], %s::bigint[], NULL) ORDER BY place",
+            "SELECT * FROM pipeline.complete(1, %s::uuid[], %s::bigint[], NULL, NULL) ORDER BY place",
             [hold.job for hold in holds],
             [hold.fence for hold in holds],
         )

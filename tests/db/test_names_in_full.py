@@ -141,8 +141,8 @@ def _gates(db: Db) -> None:
     steps.rows(db, "SELECT pipeline.resend('single.act', now(), 0)")
     steps.submit(db, "paced")
     steps.held(db, "pooled")
-    steps.rows(db, "SELECT pipeline.wake_relay(ARRAY['pooled.narrow'])")
-    steps.rows(db, "SELECT * FROM pipeline.send_credits(ARRAY['single.act'])")
+    steps.rows(db, "SELECT pipeline.wake()")
+    steps.rows(db, "SELECT pipeline.set_places(id, pool) FROM pipeline.phases")
     steps.rows(db, "SELECT * FROM pipeline.next_due()")
     db.execute("SELECT pipeline.pause('paced.slowly', 1)")
 

@@ -1,4 +1,4 @@
-"""pipeline.capacity and pipeline.send_credits: how much may be in the broker."""
+"""pipeline.capacity: how much may be in the broker."""
 
 from __future__ import annotations
 
@@ -10,13 +10,6 @@ from tests.db.steps import Db
 
 def room(db: Db, queue: str) -> int:
     return int(steps.one(db, "SELECT pipeline.capacity(ph) FROM pipeline.phases ph WHERE queue = %s", queue))
-
-
-def send_credits(db: Db, *queues: str) -> dict[str, int]:
-    return {
-        row["queue"]: row["hand_overs"]
-        for row in steps.rows(db, "SELECT * FROM pipeline.send_credits(%s)", list(queues))
-    }
 
 
 def test_an_empty_queue_has_room_for_its_limit_or_its_pool(database: Db) -> None:
@@ -56,24 +49,7 @@ def test_a_lowered_limit_leaves_no_room_and_takes_nothing_back(database: Db, sen
     for _ in range(sent):
         steps.submit(database)
     steps.admit(database)
-    database.execute("UPDATE pipeline.phases SET queue_limit = 2, pool = 2 WHERE queue = 'single.act'")
+    database.execute("UPDATE pipeline.phases SET queue_limit = 2 WHERE queue = 'single.act'")
     assert room(database, "single.act") <= 0
     steps.submit(database)
     assert steps.admit(database) == []
-
-
-def test_living_workers_share_the_room_of_a_queue_without_a_pool(database: Db) -> None:
-    """A queue with a pool or a throttle send_credits nothing: there each hand-over looks for itself."""
-    for name in ("w1", "w2"):
-        steps.sign_on(database, name, alive=False)
-    steps.sign_on(database, "w3", alive=False)
-    database.execute("UPDATE pipeline.workers SET stopped_at = now() WHERE id = 'w3'")
-    assert send_credits(database, "small.queue", "pooled.narrow", "paced.slowly", "nowhere") == {"small.queue": 2}
-
-
-def test_nobody_is_granted_room_while_others_wait_at_the_gate(database: Db) -> None:
-    """So that nobody overtakes them; timed waits do not count."""
-    steps.submit(database, "triple", due=steps.FUTURE)
-    assert send_credits(database, "triple.first") == {"triple.first": 1000}
-    steps.submit(database, "triple")
-    assert send_credits(database, "triple.first") == {"triple.first": 0}

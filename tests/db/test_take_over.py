@@ -84,7 +84,7 @@ def test_a_processor_moves_with_the_takeover(database: Db) -> None:
     """The pool is as full as before."""
     hold = steps.held(database, "pooled")
     steps.take_over(database, hold)
-    assert steps.job(database, hold.job)["slot"] == 1
+    assert steps.processor(database, hold.job) == 1
 
 
 def test_a_worker_takes_over_from_itself_at_no_cost(database: Db) -> None:

@@ -12,8 +12,10 @@ BROKEN = {
     "no budget is overdrawn, and one that is used up ends the job": """SELECT j.id FROM pipeline.jobs j JOIN pipeline.phases p USING (workflow, phase)
            WHERE attempts > j.max_attempts OR crashes > p.max_crashes
               OR (completed_at IS NULL AND (attempts >= j.max_attempts OR crashes >= p.max_crashes))""",
-    "a running job of a pool has a processor of its own, and no other has": """SELECT j.id FROM pipeline.jobs j JOIN pipeline.phases p USING (workflow, phase)
-           WHERE (slot IS NOT NULL) <> (p.pool IS NOT NULL AND status = 'running') OR slot > p.pool""",
+    "a job of a pool has a place while it runs or its message is out, and no other has": """SELECT coalesce(j.id, c.job_id) FROM pipeline.jobs j JOIN pipeline.phases p USING (workflow, phase)
+           JOIN pipeline.outbox o ON o.job_id = j.id FULL JOIN pipeline.places c ON c.job_id = j.id AND c.phase_id = p.id
+           WHERE (j.id IS NOT NULL AND p.pool IS NOT NULL AND o.sent_at IS NOT NULL) <> (c.job_id IS NOT NULL)""",
+    "a job has one place": "SELECT job_id FROM pipeline.places WHERE job_id IS NOT NULL GROUP BY job_id HAVING count(*) > 1",
     "a batch counts its children that have not ended": """SELECT b.id FROM pipeline.batches b LEFT JOIN pipeline.jobs j ON j.batch_id = b.id GROUP BY b.id
            HAVING b.remaining <> count(j.id) FILTER (WHERE j.counted IS NULL) OR b.total <> count(j.id)
                OR (b.completed_at IS NOT NULL) <> (b.sealed AND b.remaining = 0)""",
