@@ -27,7 +27,7 @@ ROOT = Path(__file__).parent.parent
 SHORT = {"PIPELINE_PATIENCE_SECONDS": "1", "PIPELINE_HEALTH_SECONDS": "3", "PIPELINE_HEARTBEAT_SECONDS": "1"}
 OPEN = """SELECT j.id, j.phase, j.status, j.send, j.fence, j.attempts, j.delivery, j.locked_by, j.locked_at, j.heartbeat_at,
         o.phase_id, o.due_at, o.reason, o.sent_at, now()
-    FROM jobs j LEFT JOIN outbox o ON o.job_id = j.id WHERE j.completed_at IS NULL ORDER BY j.id LIMIT 20"""
+    FROM pipeline.jobs j LEFT JOIN pipeline.outbox o ON o.job_id = j.id WHERE j.completed_at IS NULL ORDER BY j.id LIMIT 20"""
 OPTIONAL = frozenset({"RABBITMQ_MANAGEMENT_URL", *SHORT})
 
 

@@ -28,6 +28,12 @@ first = triple.phase("first", pool=None, backoff=QUICK)(work)
 second = triple.phase("second", pool=None, backoff=QUICK)(work)
 third = triple.phase("third", pool=None, backoff=QUICK)(work)
 
+# Earlier phases go first.
+starter = Workflow("starter", order="start-first")
+starter_first = starter.phase("first", backoff=QUICK)(work)
+starter_second = starter.phase("second", backoff=QUICK)(work)
+starter_third = starter.phase("third", backoff=QUICK)(work)
+
 plain = Workflow("plain")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -29,3 +30,20 @@ def _has_no_number(value: object) -> bool:
     if isinstance(value, Mapping):
         return any(_has_no_number(one) for one in value.values())
     return isinstance(value, list | tuple) and any(_has_no_number(one) for one in value)
+
+
+def decode(data: bytes | str) -> Any:
+    """JSON as it can be passed on: PostgreSQL keeps numbers of any size, and says 1e20 in full.
+
+    What has no room in 64 bits comes back as a float, and what is too large for that as its digits.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return json.loads(data, parse_int=_number)
+
+
+def _number(digits: str) -> int | float | str:
+    if math.isinf(size := float(digits)):
+        return digits
+    return int(digits) if abs(size) < 2**63 else size

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import orjson
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import database_is_unable
 from pipeline.declare.job import Job, Services
+from pipeline.declare.json import decode
 from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.journey.rate_limits import take_permit
 from pipeline.store import database
@@ -48,8 +48,8 @@ def job_of(attempt: Attempt, temp_root: Path) -> Job:
         id=attempt.job_id,
         workflow=attempt.spec.workflow,
         phase=attempt.spec.name,
-        body=orjson.loads(attempt.body),
-        results=orjson.loads(attempt.results),
+        body=decode(attempt.body),
+        results=decode(attempt.results),
         attempt=attempt.attempts + 1,
         fence=attempt.fence,
         trace_id=attempt.trace_id,

@@ -12,6 +12,7 @@ from dramatiq import Message
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.declare.errors import BadInput
+from pipeline.declare.json import decode
 from pipeline.declare.phase import PhaseSpec
 
 VERSION = "1.0"
@@ -124,7 +125,7 @@ def compose(
         attempt=attempt,
         max_attempts=max_attempts,
         created_at=sent_at.isoformat(),
-        body=orjson.loads(body),
+        body=decode(body),
         trace_id=trace_id,
         span_id=span_id,
     )

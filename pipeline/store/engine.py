@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from math import isinf
-from typing import Any
-
-import orjson
 import psycopg
 from psycopg.rows import TupleRow
 from psycopg.types.json import set_json_loads
 from sqlalchemy import Engine, ExceptionContext, create_engine, event
+
+from pipeline.declare.json import decode
 
 # A connection outside of any pool, for a thread of its own.
 Wire = psycopg.Connection[TupleRow]
@@ -39,7 +36,7 @@ def engine(url: str, *, size: int = 5) -> Engine:
         max_overflow=size,
         pool_pre_ping=True,
         hide_parameters=True,
-        json_deserializer=read_json,
+        json_deserializer=decode,
         connect_args={**KEEPALIVE, "application_name": "pipeline", "options": IDLE},
     )
     event.listen(made, "handle_error", _leave_read_only_servers)
@@ -68,22 +65,5 @@ def connect(dsn: str, name: str) -> Wire:
         options=f"{PLANS} {NOTICE}",
         **KEEPALIVE,  # type: ignore[arg-type]
     )
-    set_json_loads(read_json, connection)
+    set_json_loads(decode, connection)
     return connection
-
-
-def read_json(data: bytes | str) -> Any:
-    """JSON as it can be passed on: PostgreSQL keeps numbers of any size, and says 1e20 in full.
-
-    What has no room in 64 bits comes back as a float, and what is too large for that as its digits.
-    """
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return json.loads(data, parse_int=_number)
-
-
-def _number(digits: str) -> int | float | str:
-    if isinf(size := float(digits)):
-        return digits
-    return int(digits) if abs(size) < 2**63 else size

@@ -12,7 +12,7 @@ from pipeline.broker.unstarted import Unstarted
 
 
 def fetched(hand: Unstarted, queue: str, times: int = 1) -> list[Any]:
-    deliveries: list[Any] = [SimpleNamespaceWithHash(queue=queue, returned=False) for _ in range(times)]
+    deliveries: list[Any] = [SimpleNamespaceWithHash(queue=queue, returned=False, priority=0) for _ in range(times)]
     for delivery in deliveries:
         hand.add(delivery)
     return deliveries

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.declare.json import decode
 from pipeline.dev.services import Servers
-from pipeline.store.engine import connect, engine, read_json
+from pipeline.store.engine import connect, engine
 from tests.databases import Databases
 
 PLAIN = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(-1e15, 1e15) | st.text()
@@ -21,15 +22,15 @@ VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.
 @given(VALUES)
 def test_what_fits_comes_back_as_it_was(value: Any) -> None:
     """64 bits, floats, and text of any kind."""
-    assert read_json(json.dumps(value).encode()) == value
+    assert decode(json.dumps(value).encode()) == value
 
 
 @given(st.lists(st.integers(-(10**400), 10**400) | st.integers(4000, 6000).map(lambda n: 10**n if n < 4300 else n)))
 def test_what_does_not_fit_can_be_passed_on_all_the_same(numbers: list[int]) -> None:
     """As a float, near enough, or as digits."""
-    for number, read in zip(numbers, read_json(json.dumps(numbers)), strict=True):
+    for number, read in zip(numbers, decode(json.dumps(numbers)), strict=True):
         assert read == number if isinstance(read, int) else float(read) == pytest.approx(_float(number))
-    orjson.dumps(read_json(json.dumps(numbers)))
+    orjson.dumps(decode(json.dumps(numbers)))
 
 
 def _float(number: int) -> float:

@@ -1,4 +1,4 @@
-"""A worker with nothing else to do goes on with its job: one message for all phases, and no less safe."""
+"""A worker carries its job through all phases: one message, and no less safe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline import submit, submit_many
 from pipeline.broker.inbound import Inbound
 from pipeline.broker.link import Link
 from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.advance import Continuing
+from pipeline.journey.advance import Advance
 from pipeline.journey.attempt import Attempt
 from pipeline.worker.liveness import Liveness
 from tests.db import steps
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pipeline.broker.delivery import Delivery
 
 
-def test_an_idle_worker_carries_a_job_through_with_one_message(place: Place) -> None:
+def test_a_worker_carries_a_job_through_with_one_message(place: Place) -> None:
     """The send number counts the messages: one to begin with, and the number that voids it at the end."""
     place.worker(threads=2)
     jobs = [submit(None, name) for name in ("plain", "triple")]
@@ -38,13 +38,34 @@ def test_an_idle_worker_carries_a_job_through_with_one_message(place: Place) -> 
     place.until(lambda: place.depth("plain.alpha") + place.depth("triple.first") == 0, 10, "the acknowledgements")
 
 
-def test_a_job_does_not_overtake_those_that_wait_for_its_thread(place: Place) -> None:
-    """G9: earlier phases first. With one thread and five jobs, only the last ones find nobody waiting."""
+def test_a_job_that_began_is_carried_through_before_others_begin(place: Place) -> None:
+    """G9, finish-first: also while others wait for the thread."""
+    jobs = submit_many(None, "triple", [{"seconds": 0.1}] * 5)
     place.worker(threads=1)
-    rows = place.finished(*submit_many(None, "triple", [{"seconds": 0.1}] * 5))
+    assert [row["send"] for row in place.finished(*jobs)] == [2] * 5
+    started = [phase for _, phase, _, _ in place.executions()]
+    assert started == ["first", "second", "third"] * 5
+
+
+def test_a_workflow_may_let_others_begin_first(place: Place) -> None:
+    """G9, start-first: with one thread and five jobs, only the last ones find nobody waiting."""
+    place.worker(threads=1)
+    rows = place.finished(*submit_many(None, "starter", [{"seconds": 0.1}] * 5))
     assert rows[0]["send"] == 4
     started = [phase for _, phase, _, _ in place.executions()]
     assert started[:5] == ["first"] * 5
+
+
+def test_one_of_a_higher_priority_goes_first_at_the_end_of_a_phase(place: Place) -> None:
+    """G9: the job that began waits at the gate meanwhile."""
+    place.worker(threads=1)
+    slow = submit(None, "triple", {"seconds": 1})
+    place.until(place.executions, 20, "it to begin")
+    urgent = submit(None, "triple", priority=5)
+    place.finished(slow, urgent)
+    started = [(job, phase) for job, phase, _, _ in place.executions()]
+    assert started[:4] == [(str(slow), "first"), *((str(urgent), phase) for phase in ("first", "second", "third"))]
+    assert place.job(slow)["send"] > 2
 
 
 def test_a_worker_that_does_not_serve_the_next_phase_sends_a_message(place: Place) -> None:
@@ -134,7 +155,7 @@ def test_a_job_that_went_on_and_that_no_thread_took_up_is_handed_back_at_the_end
     link = Link("test-amqp")
     inbound = Inbound(link, list, "classic")
     liveness.hold(_claim(held.job, fence))
-    Continuing(inbound, liveness, liveness.hold, {}).release()
+    Advance(inbound, liveness, 1, liveness.hold, {}).release()
     row = place.job(held.job)
     assert (row["status"], row["phase"], row["attempts"], row["crashes"]) == ("pending", "second", 0, 0)
     assert [one["outcome"] for one in place.attempts(held.job)] == ["succeeded", "released"]
@@ -151,8 +172,8 @@ def _claim(job: UUID, fence: int) -> Attempt:
         crashes=0,
         isolated=False,
         priority=0,
-        body={},
-        results={},
+        body="{}",
+        results="{}",
         trace_id="0" * 32,
         span_id="0" * 16,
         delivery=cast("Delivery", None),

@@ -24,7 +24,7 @@ RELATIONS = (
 )
 WORKERS_OWN = (
     "pipeline.claim('w', '{}', '{}', '{}', '{}', '{}')",
-    "pipeline.complete(1, '{}', '{}', '{}')",
+    "pipeline.complete(1, '{}', '{}', '{}', '{}')",
     "pipeline.heartbeat('w', '{}', '{}', NULL, '{}')",
     "pipeline.admit(1, 1)",
     "pipeline.fail('00000000-0000-0000-0000-000000000000', 1, '')",

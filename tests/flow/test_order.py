@@ -10,15 +10,15 @@ JOBS = 20
 
 def test_earlier_phases_go_before_later_ones(place: Place) -> None:
     """A thread that can choose takes the first phase's message, so that old jobs do not keep new ones from starting."""
-    late = submit_many(None, "triple", [{}] * JOBS)
+    late = submit_many(None, "starter", [{}] * JOBS)
     place.db.execute("UPDATE pipeline.jobs SET phase = 'third'")
     place.db.execute(
-        "UPDATE pipeline.outbox SET phase_id = (SELECT id FROM pipeline.phases WHERE queue = 'triple.third')"
+        "UPDATE pipeline.outbox SET phase_id = (SELECT id FROM pipeline.phases WHERE queue = 'starter.third')"
     )
-    early = submit_many(None, "triple", [{}] * JOBS)
+    early = submit_many(None, "starter", [{}] * JOBS)
     sender = place.worker(queues=("nothing",))
     place.until(
-        lambda: place.depth("triple.first") == JOBS and place.depth("triple.third") == JOBS, what="all messages"
+        lambda: place.depth("starter.first") == JOBS and place.depth("starter.third") == JOBS, what="all messages"
     )
     sender.terminate()
     sender.wait()

@@ -99,12 +99,8 @@ def test_threads_share_one_client_and_policies_do_not(policy: AddressPolicy) -> 
 
 def test_a_forked_child_makes_its_own_client(policy: AddressPolicy) -> None:
     """Two processes on one socket would read each other's answers."""
-    parents = id(shared_fetcher(policy)._client)
+    parents = shared_fetcher(policy)._client
     child = os.fork()
     if child == 0:
-        os._exit(0 if not _inherited(policy, parents) else 1)
+        os._exit(int(shared_fetcher(policy)._client is parents))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-def _inherited(policy: AddressPolicy, parents: int) -> bool:
-    return id(shared_fetcher(policy)._client) == parents
