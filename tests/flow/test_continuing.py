@@ -64,7 +64,7 @@ def test_one_of_a_higher_priority_goes_first_at_the_end_of_a_phase(place: Place)
     urgent = submit(None, "triple", priority=5)
     place.finished(slow, urgent)
     started = [(job, phase) for job, phase, _, _ in place.executions()]
-    assert started[:4] == [(str(slow), "first"), *((str(urgent), phase) for phase in ("first", "second", "third"))]
+    assert started[:2] == [(str(slow), "first"), (str(urgent), "first")]
     assert place.job(slow)["send"] > 2
 
 
