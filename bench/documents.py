@@ -51,7 +51,7 @@ def measure(count: int, documents: int) -> float:
     from pipeline import submit_many
 
     with database() as db:
-        db.execute("TRUNCATE pipeline.jobs, outbox, attempts CASCADE")
+        db.execute("TRUNCATE pipeline.jobs, pipeline.outbox, pipeline.attempts CASCADE")
         with workers():
             submit_many(None, "document", [{"document_number": DOCUMENT}] * documents)
             until(lambda: one(db, "SELECT count(*) FROM pipeline.jobs WHERE completed_at IS NOT NULL") == documents)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import lab
-from bench.throughput import RIVALS
+RIVALS = lab.ROOT
 
 DOCS = lab.ROOT / "docs"
 START, END = "<!-- figures: written by script/bench -->", "<!-- end of figures -->"

@@ -1,4 +1,4 @@
-"""Measure this project against its peers, interleaved in one run, on private servers. Ratios first."""
+"""Measure what users write against what they would write without this project: paired rounds on private servers."""
 
 from __future__ import annotations
 
@@ -7,55 +7,81 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from time import monotonic
+from typing import NamedTuple
 
-from bench import growth, lab, latency, page, submitting, throughput
+from bench import lab, page, throughput
+from bench.paired import Figures, Plan, merge
+
+Row = Callable[[lab.Laboratory, Plan], Figures]
+
+
+class Listed(NamedTuple):
+    """A row, and whether ``--quick`` has it."""
+
+    run: Row
+    quick: bool = True
+
+
+ROWS = {
+    "defaults": Listed(throughput.defaults),
+    "pooled": Listed(throughput.pooled),
+    "writes": Listed(throughput.writes),
+    "results": Listed(throughput.results),
+}
+FULL, QUICK, SINGLE = Plan(9, 4.0, quick=False), Plan(3, 1.2, quick=True), Plan(5, 2.0, quick=True)
 
 
 def main() -> None:
     options = _options()
     # Whoever stops it, by whatever signal, stops the servers and peers with it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
-    quick = options.quick
-    jobs, rounds = 4000 if quick else 5000, options.rounds or (3 if quick else 5)
-    with lab.laboratory() as folder:
-        figures = _told(throughput.measure(jobs, rounds, folder / "done"))
-        pace = figures["jobs_per_s"]["pipeline"]
-        figures |= _told(latency.measure(pace, folder, seconds=10 if quick else 20, idle_seconds=60))
-        figures |= _told(submitting.measure(20_000 if quick else 100_000, 3))
-        if not quick:
-            figures |= _told(growth.measure(10_000, 1_000_000, 3))
-            figures |= _told(growth.processes(jobs))
-            figures |= _told(growth.memory(100_000))
-    command = "script/bench" + " --quick" * quick + (f" --rounds {options.rounds}" if options.rounds else "")
+    names = options.only or [name for name, row in ROWS.items() if row.quick or not options.quick]
+    plan = SINGLE if options.only else QUICK if options.quick else FULL
+    plan = plan._replace(rounds=options.rounds or plan.rounds)
+    figures: Figures = {}
+    with lab.laboratory() as laboratory:
+        for name in names:
+            started = monotonic()
+            print(f"{name}: {ROWS[name].run.__doc__}", flush=True)
+            figures = merge(figures, ROWS[name].run(laboratory, plan))
+            print(f"  ({monotonic() - started:.0f} s)", flush=True)
     figures["setup"] = {
-        "command": command,
-        "jobs": jobs,
-        "rounds": rounds,
+        "command": " ".join(["script/bench", *sys.argv[1:]]),
+        "rounds": plan.rounds,
+        "seconds": plan.seconds,
         "processes": lab.PROCESSES,
         "threads": lab.THREADS,
         "cores": os.cpu_count(),
     }
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
-    if not quick or options.page:
+    if not (options.quick or options.only):
         page.write(figures)
 
 
-def _told(figures: dict[str, Any]) -> dict[str, Any]:
-    """Print what is known already: a full run takes half an hour."""
-    print(json.dumps(figures, indent=2), flush=True)
-    return figures
-
-
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="script/bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer jobs and rounds, and no growth")
-    parser.add_argument("--rounds", type=int, metavar="N", help="of the throughput (default 5, or 3 with --quick)")
+    rows = "\n".join(f"  {name:10} {row.run.__doc__}" for name, row in ROWS.items())
+    parser = argparse.ArgumentParser(
+        prog="script/bench",
+        description=__doc__,
+        epilog=f"rows:\n{rows}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--quick", action="store_true", help="few and short rounds; ends within five minutes")
+    parser.add_argument("--only", type=_names, metavar="ROW,…", help="these rows alone, a minute each")
+    parser.add_argument("--rounds", type=int, metavar="N", help="(default 9; 3 with --quick, 5 with --only)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
-    parser.add_argument("--page", action="store_true", help="write docs/benchmarks.md (a full run always does)")
     return parser.parse_args()
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := [name for name in names if name not in ROWS]:
+        raise argparse.ArgumentTypeError(f"no row {', '.join(unknown)}; there are {', '.join(ROWS)}")
+    return names
 
 
 if __name__ == "__main__":

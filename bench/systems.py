@@ -1,0 +1,232 @@
+"""Systems under measurement: this project's workers, and a peer's.
+
+Both have their turn in the same way: their processes are frozen, jobs are queued, the processes go on, and the time
+runs until the last job's end. They are warm from the first round on.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic, sleep, time
+from typing import Any, Protocol, TypeVar
+
+import psutil
+from sqlalchemy import create_engine
+
+from bench import lab
+from bench.paired import RATE, Measured
+from pipeline import submit_many
+
+WARM_UP = 300
+# RabbitMQ refuses more than 10,000 messages a queue (rabbitmq/definitions.json).
+FEWEST, MOST = 60, 8000
+STALLED = 30.0
+WORKERS = "SELECT count(*) FROM pipeline.workers WHERE stopped_at IS NULL /* bench */"
+FINISHED = "SELECT count(*) FROM pipeline.attempts WHERE finished_at > %s AND outcome = 'succeeded' /* bench */"
+LAST_END = "SELECT max(finished_at) FROM pipeline.attempts WHERE finished_at > %s /* bench */"
+MESSAGES = "SELECT sum(send - 1) FROM pipeline.jobs WHERE created_at >= %s /* bench */"
+NOW = "SELECT clock_timestamp() /* bench */"
+
+
+class System(Protocol):
+    """What has turns."""
+
+    def start(self) -> None: ...
+
+    def turn(self) -> Measured: ...
+
+    def end(self) -> None: ...
+
+
+Warm = TypeVar("Warm", bound=System)
+
+
+class Pipeline:
+    """This project, as its users start it."""
+
+    def __init__(self, place: lab.Place, workflows: Sequence[str], seconds: float, processes: int) -> None:
+        self._workflows, self._processes = workflows, processes
+        self._seconds, self._jobs = seconds, max(WARM_UP, len(workflows))
+        self.db = place.database()
+        self.engine = create_engine(place.url.replace("postgresql://", "postgresql+psycopg://"))
+        self.crew = lab.Crew(place)
+
+    def start(self) -> None:
+        self.crew.start(lab.dramatiq("pipeline.actors", self._processes))
+        _wait(self.crew, lambda: int(lab.one(self.db, WORKERS)), self._processes)
+        self.crew.freeze()
+
+    def end(self) -> None:
+        self.crew.end()
+        self.db.close()
+        self.engine.dispose()
+
+    def turn(self) -> Measured:
+        """Work off as many jobs as take about ``seconds``; what a phase costs, as the servers count it."""
+        before = lab.one(self.db, NOW)
+        jobs = self.submit(self._jobs)
+        self.db.execute("CHECKPOINT")
+        statements, wal, begun = lab.statements(self.db), lab.wal_end(self.db), lab.one(self.db, NOW)
+        self.crew.thaw()
+        self.wait_for(jobs, begun)
+        self.crew.freeze()
+        rate = jobs / (lab.one(self.db, LAST_END, begun) - begun).total_seconds()
+        self._jobs = sized(rate, self._seconds)
+        phases = 3 * jobs
+        return {
+            RATE: rate,
+            "statements": (lab.statements(self.db) - statements) / phases,
+            "wal_bytes": lab.wal_since(self.db, wal) / phases,
+            "messages": float(lab.one(self.db, MESSAGES, before)) / phases,
+            "threads": self.threads(),
+        }
+
+    def submit(self, jobs: int) -> int:
+        """Spread over the workflows; how many there are now."""
+        each = max(1, jobs // len(self._workflows))
+        with self.engine.begin() as connection:
+            for workflow in self._workflows:
+                for start in range(0, each, 10_000):
+                    submit_many(connection, workflow, [lab.BODY] * min(10_000, each - start))
+        return each * len(self._workflows)
+
+    def wait_for(self, jobs: int, since: Any) -> None:
+        """Until so many jobs have ended. Their history is asked: it has no dead rows, whoever holds a snapshot."""
+        _wait(self.crew, lambda: int(lab.one(self.db, FINISHED, since)), 3 * jobs)
+
+    def threads(self) -> int:
+        """Of the worker process that has most."""
+        (main,) = self.crew.processes
+        return max(child.num_threads() for child in psutil.Process(main.pid).children(recursive=True))
+
+
+class Peer:
+    """Somebody else's workers, and a process that fills their queue."""
+
+    def __init__(self, place: lab.Place, filler: list[str], *workers: list[str], seconds: float) -> None:
+        self.place = place
+        self._commands, self._workers = filler, workers
+        self._seconds, self._jobs = seconds, WARM_UP
+        self._filler: subprocess.Popen[str] | None = None
+        self.crew = lab.Crew(place)
+
+    def start(self) -> None:
+        self.place.done.touch()
+        self._filler = subprocess.Popen(
+            self._commands,
+            cwd=lab.ROOT,
+            env={**self.place.environment, "FILLS": "yes"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._answered("start")
+        self.crew.start(*self._workers)
+
+    def end(self) -> None:
+        self.crew.end()
+        if self._filler:
+            self._filler.kill()
+            self._filler.wait()
+
+    def ask(self, *order: Any) -> None:
+        """Have the filler do something, and wait for it."""
+        assert self._filler is not None
+        assert self._filler.stdin is not None
+        self._filler.stdin.write(json.dumps(order) + "\n")
+        self._filler.stdin.flush()
+        self._answered(order[0])
+
+    def turn(self) -> Measured:
+        """As ours. A peer may lose jobs, which is its users' trouble and not the benchmark's: the turn is repeated."""
+        for _ in range(3):
+            try:
+                return self._turn()
+            except Stalled as stalled:
+                print(f"  {self.place.name}: {stalled}; once more", flush=True)
+                self.crew.freeze()
+        raise RuntimeError(f"{self.place.name} does not finish its jobs: {self.crew.last_words()}")
+
+    def _turn(self) -> Measured:
+        jobs, before = self._jobs, self._done()
+        self.ask("fill", jobs)
+        with self.place.database() as db:
+            db.execute("CHECKPOINT")
+        begun = time()
+        self.crew.thaw()
+        _wait(self.crew, self._done, before + jobs, pause=0.01)
+        rate = jobs / (time() - begun)
+        self.crew.freeze()
+        self._jobs = sized(rate, self._seconds)
+        return {RATE: rate}
+
+    def _done(self) -> int:
+        return self.place.done.stat().st_size
+
+    def _answered(self, order: str) -> None:
+        assert self._filler is not None
+        assert self._filler.stdout is not None
+        if self._filler.stdout.readline() != "ok\n":
+            raise RuntimeError(f"{self.place.name} could not {order}")
+
+
+class Stalled(Exception):
+    """Jobs were lost, or wait for something that does not come."""
+
+
+@contextmanager
+def pipeline(
+    laboratory: lab.Laboratory,
+    module: str,
+    *workflows: str,
+    seconds: float,
+    name: str = "",
+    processes: int = lab.PROCESSES,
+    **settings: str,
+) -> Iterator[Pipeline]:
+    """This project's workers with the workflows of ``bench.workflows.<module>``."""
+    settings["PIPELINE_WORKFLOWS"] = f"bench.workflows.{module}"
+    with laboratory.place(name or module, **settings) as place:
+        with warm(Pipeline(place, workflows or (module,), seconds, processes)) as system:
+            yield system
+
+
+@contextmanager
+def dramatiq(laboratory: lab.Laboratory, peer: str, *, seconds: float) -> Iterator[Peer]:
+    """A peer of ``bench.peers``."""
+    filler = [sys.executable, "-m", "bench.rivals.filler", "bench.peers"]
+    with laboratory.place(peer, PEER=peer) as place:
+        with warm(Peer(place, filler, lab.dramatiq("bench.peers"), seconds=seconds)) as system:
+            yield system
+
+
+@contextmanager
+def warm(system: Warm) -> Iterator[Warm]:
+    """Started, and frozen after turns that do not count: the first sees all parts come up, the second finds the pace."""
+    try:
+        system.start()
+        system.turn()
+        system.turn()
+        yield system
+    finally:
+        system.end()
+
+
+def sized(rate: float, seconds: float) -> int:
+    return max(FEWEST, min(MOST, int(rate * seconds)))
+
+
+def _wait(crew: lab.Crew, counted: Callable[[], int], wanted: int, pause: float = 0.1) -> None:
+    """Until ``wanted`` are counted; Stalled if there is no progress for half a minute."""
+    moved, last = monotonic(), -1
+    while (now := counted()) < wanted:
+        crew.check()
+        if now != last:
+            moved, last = monotonic(), now
+        elif monotonic() - moved > STALLED:
+            raise Stalled(f"{wanted - now} are missing")
+        sleep(pause)
