@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import lab
+
 RIVALS = lab.ROOT
 
 DOCS = lab.ROOT / "docs"

@@ -28,6 +28,8 @@ UNSUPPORTED = (list, tuple, set, frozenset, str, bytes, int, float, bool)
 class Phase:
     """One phase of a workflow. It stays the function that it decorates: call it with a ``Job`` to test it."""
 
+    __name__: str
+
     def __init__(self, declared: DeclaredPhase) -> None:
         update_wrapper(self, declared.work)
         self.spec = declared.spec

@@ -8,7 +8,7 @@ import gzip
 import zlib
 from collections.abc import AsyncIterator, Callable
 
-import brotli  # type: ignore[import-untyped]  # the package ships no types
+import brotli
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route

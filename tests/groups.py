@@ -18,7 +18,7 @@ TOGETHER = (
 )
 
 
-class Together(LoadScopeScheduling):
+class Together(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Every test goes to whoever is free; those of a group to the same process, and groups first."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -69,7 +69,14 @@ class Place:
     # ---- workers
 
     def worker(
-        self, *, threads: int = 4, processes: int = 1, wait: bool = True, queues: tuple[str, ...] = (), **extra: str
+        self,
+        *,
+        threads: int = 4,
+        processes: int = 1,
+        wait: bool = True,
+        queues: tuple[str, ...] = (),
+        settings: Mapping[str, str] | None = None,
+        **extra: str,
     ) -> subprocess.Popen[bytes]:
         """Start ``dramatiq pipeline.actors`` for real, and wait until its processes are ready."""
         log = self.folder / f"worker-{len(self._workers)}.log"
@@ -88,7 +95,7 @@ class Place:
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**inherited, **self.environment(), **extra},
+            env={**inherited, **self.environment(), **(settings or {}), **extra},
             stdout=log.open("wb"),
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -159,7 +166,8 @@ class Place:
 
     def messages(self, queue: str) -> list[dict[str, Any]]:
         """Take all messages out of a queue (a dead-letter queue, as a rule)."""
-        channel, found = self.channel(), []
+        channel = self.channel()
+        found: list[dict[str, Any]] = []
         while True:
             method, properties, body = channel.basic_get(queue, auto_ack=True)
             if method is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Protocol
 
-import brotli  # type: ignore[import-untyped]  # the package ships no types
+import brotli
 
 from pipeline.declare.errors import Transient
 

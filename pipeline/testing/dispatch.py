@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID, uuid4
 
-from pipeline.declare.job import Job
+from pipeline.declare.job import Job, Services
 from pipeline.declare.outcome import Done, as_done
 from pipeline.journey import submit as steer
 
@@ -15,11 +16,33 @@ from pipeline.journey import submit as steer
 class JobDispatcher(Protocol):
     """What an app needs to start and stop work."""
 
-    def submit(self, workflow: str, body: Mapping[str, Any], **options: Any) -> UUID:
+    def submit(
+        self,
+        workflow: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        priority: int = 0,
+        key: str | None = None,
+        batch: UUID | None = None,
+        due: datetime | None = None,
+        traceparent: str | None = None,
+        rate_limit: str | None = None,
+    ) -> UUID:
         """Submit one job; see pipeline.submit for the options."""
         ...
 
-    def submit_many(self, workflow: str, bodies: Sequence[Mapping[str, Any]], **options: Any) -> list[UUID]:
+    def submit_many(
+        self,
+        workflow: str,
+        bodies: Sequence[Mapping[str, Any]],
+        *,
+        priority: int = 0,
+        keys: Sequence[str] | None = None,
+        batch: UUID | None = None,
+        due: datetime | None = None,
+        traceparent: str | None = None,
+        rate_limit: str | None = None,
+    ) -> list[UUID]:
         """Submit many jobs in one round trip."""
         ...
 
@@ -42,11 +65,53 @@ class TransactionDispatcher:
 
     caller: steer.Caller = None
 
-    def submit(self, workflow: str, body: Mapping[str, Any], **options: Any) -> UUID:
-        return steer.submit(self.caller, workflow, body, **options)
+    def submit(
+        self,
+        workflow: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        priority: int = 0,
+        key: str | None = None,
+        batch: UUID | None = None,
+        due: datetime | None = None,
+        traceparent: str | None = None,
+        rate_limit: str | None = None,
+    ) -> UUID:
+        return steer.submit(
+            self.caller,
+            workflow,
+            body,
+            priority=priority,
+            key=key,
+            batch=batch,
+            due=due,
+            traceparent=traceparent,
+            rate_limit=rate_limit,
+        )
 
-    def submit_many(self, workflow: str, bodies: Sequence[Mapping[str, Any]], **options: Any) -> list[UUID]:
-        return steer.submit_many(self.caller, workflow, bodies, **options)
+    def submit_many(
+        self,
+        workflow: str,
+        bodies: Sequence[Mapping[str, Any]],
+        *,
+        priority: int = 0,
+        keys: Sequence[str] | None = None,
+        batch: UUID | None = None,
+        due: datetime | None = None,
+        traceparent: str | None = None,
+        rate_limit: str | None = None,
+    ) -> list[UUID]:
+        return steer.submit_many(
+            self.caller,
+            workflow,
+            bodies,
+            priority=priority,
+            keys=keys,
+            batch=batch,
+            due=due,
+            traceparent=traceparent,
+            rate_limit=rate_limit,
+        )
 
     def cancel(self, job_id: UUID) -> bool:
         return steer.cancel(self.caller, job_id)
@@ -54,23 +119,70 @@ class TransactionDispatcher:
 
 @dataclass
 class MemoryDispatcher:
-    """Remembers what was submitted; for an app's own tests."""
+    """Remembers the workflow and the body of what was submitted, not the options; for an app's own tests."""
 
     submitted: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     cancelled: list[UUID] = field(default_factory=list)
 
-    def submit(self, workflow: str, body: Mapping[str, Any], **options: Any) -> UUID:
-        self.submitted.append((workflow, dict(body)))
+    def submit(
+        self,
+        workflow: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        priority: int = 0,
+        key: str | None = None,
+        batch: UUID | None = None,
+        due: datetime | None = None,
+        traceparent: str | None = None,
+        rate_limit: str | None = None,
+    ) -> UUID:
+        self.submitted.append((workflow, dict(body or {})))
         return uuid4()
 
-    def submit_many(self, workflow: str, bodies: Sequence[Mapping[str, Any]], **options: Any) -> list[UUID]:
-        return [self.submit(workflow, body, **options) for body in bodies]
+    def submit_many(
+        self,
+        workflow: str,
+        bodies: Sequence[Mapping[str, Any]],
+        *,
+        priority: int = 0,
+        keys: Sequence[str] | None = None,
+        batch: UUID | None = None,
+        due: datetime | None = None,
+        traceparent: str | None = None,
+        rate_limit: str | None = None,
+    ) -> list[UUID]:
+        return [self.submit(workflow, body) for body in bodies]
 
     def cancel(self, job_id: UUID) -> bool:
         self.cancelled.append(job_id)
         return True
 
 
-def run_handler(handler: JobHandler, body: Mapping[str, Any], **fields: Any) -> Done:
+def run_handler(
+    handler: JobHandler,
+    body: Mapping[str, Any],
+    *,
+    id: UUID = Job.id,  # noqa: A002  the name it has in Job
+    workflow: str = Job.workflow,
+    phase: str = Job.phase,
+    results: Mapping[str, Any] | None = None,
+    attempt: int = Job.attempt,
+    fence: int = Job.fence,
+    trace_id: str = Job.trace_id,
+    span_id: str = Job.span_id,
+    services: Services | None = None,
+) -> Done:
     """Run a handler on a job made up for a test; its write is returned, not run."""
-    return as_done(handler(Job(body=dict(body), **fields)))
+    job = Job(
+        body=dict(body),
+        id=id,
+        workflow=workflow,
+        phase=phase,
+        results=dict(results or {}),
+        attempt=attempt,
+        fence=fence,
+        trace_id=trace_id,
+        span_id=span_id,
+        services=services or Services(),
+    )
+    return as_done(handler(job))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from itertools import pairwise
 from time import monotonic, sleep
@@ -14,7 +13,6 @@ from pipeline import settings
 from pipeline.broker.broker import PipelineBroker
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.topology import SWEEPS
-from pipeline.declare.errors import BadInput
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.registry import workflows
 from pipeline.maintenance import sweeps
@@ -42,10 +40,13 @@ class Engine(Middleware):
         self._saturation: Saturation | None = None
 
     def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
+        with startup.whole_or_not_at_all():
+            self._boot(cast(PipelineBroker, broker), worker)
+
+    def _boot(self, ours: PipelineBroker, worker: Worker) -> None:
         startup.keep_together()
         config = _prepared()
         startup.survive_group_signals()
-        ours = cast(PipelineBroker, broker)
         # Workflows that were imported after the composition root.
         self._declare_actors(ours)
         inbound, outbound = ours.open()
@@ -110,14 +111,10 @@ class Engine(Middleware):
 
 
 def _prepared() -> Settings:
-    """The settings, once everything they name can be used. Dramatiq would log an error here and go on without us."""
-    try:
-        config = settings.get()
-        logs.configure(config.log_format, config.log_level)
-        prepare(config)
-    except BadInput as error:
-        sys.stderr.write(f"pipeline: {error}\n")
-        raise SystemExit(3) from None
+    """The settings, once everything they name can be used."""
+    config = settings.get()
+    logs.configure(config.log_format, config.log_level)
+    prepare(config)
     return config
 
 

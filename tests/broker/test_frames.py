@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pika import frame, spec
 
 from pipeline.broker import frames
-from pipeline.broker.link import SwiftConnection
+from pipeline.broker.swift import SwiftConnection
 
 NAMES = st.text(st.characters(codec="ascii", exclude_categories=["C"]), min_size=1, max_size=60)
 BODIES = st.binary(min_size=1, max_size=300)
@@ -61,9 +61,10 @@ class Reader(SwiftConnection):
         self.on_confirm = lambda tag, all_before: self.confirmed.append((tag, all_before))
         self.ours: list[tuple[str, int, bytes]] = []
         self.pikas: list[Any] = []
-        self.consumers = {
-            name.encode(): lambda tag, body, name=name: self.ours.append((name, tag, body)) for name in consumers
-        }
+        self.consumers = {name.encode(): self._takes(name) for name in consumers}
+
+    def _takes(self, name: str) -> Callable[[int, bytes], None]:
+        return lambda tag, body: self.ours.append((name, tag, body))
 
     def _process_frame(self, frame_value: Any) -> None:
         self.pikas.append(frame_value)

@@ -46,11 +46,11 @@ def test_a_rejected_message_goes_through_the_exchange_to_its_dead_letter_queue(
         declare(channel, [queue], queue_type)  # type: ignore[arg-type]
     channel.basic_publish("", queue, b"poison")
     [(method, _, body)] = [next(channel.consume(queue, inactivity_timeout=10))]
-    assert method is not None and body == b"poison"
+    assert method is not None and method.delivery_tag is not None and body == b"poison"
     channel.basic_nack(method.delivery_tag, requeue=False)
     channel.cancel()
     method, properties, body = next(channel.consume(dead_letter_queue(queue), inactivity_timeout=10))
-    assert method is not None and properties is not None and body == b"poison"
+    assert properties is not None and properties.headers is not None and body == b"poison"
     assert properties.headers["x-death"][0]["reason"] == "rejected"
 
 
@@ -65,7 +65,7 @@ def test_a_classic_queue_delivers_the_highest_priority_first(stock: BlockingConn
     channel.basic_qos(prefetch_count=1)
     got = []
     for method, _, body in channel.consume("stock.order", inactivity_timeout=10):
-        assert method is not None
+        assert method is not None and method.delivery_tag is not None and body is not None
         got.append(int(body))
         channel.basic_ack(method.delivery_tag)
         if len(got) == 3:

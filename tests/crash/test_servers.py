@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from uuid import UUID
 
 import pytest
 
@@ -26,14 +27,14 @@ def databases(servers: Servers) -> Databases:
     return Databases(servers, shared.TEMPLATE)
 
 
-def load(place: Place, n: int = 60) -> list:
+def load(place: Place, n: int = 60) -> list[UUID]:
     """Jobs in all phases, some running, some queued, some waiting."""
     jobs = submit_many(None, "triple", [{"seconds": 0.2, "n": i} for i in range(n)])
     place.until(lambda: place.count("SELECT count(*) FROM ledger") >= 15, 30, "the work to be under way")
     return jobs
 
 
-def all_well(place: Place, jobs: list) -> None:
+def all_well(place: Place, jobs: list[UUID]) -> None:
     rows = place.finished(*jobs, timeout=90)
     assert {row["status"] for row in rows} == {"succeeded"}
     assert place.count("SELECT count(*) FROM ledger") == 3 * len(jobs)

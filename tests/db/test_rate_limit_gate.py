@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 from uuid import UUID
 
@@ -167,11 +168,12 @@ def test_what_comes_back_was_let_through_already(database: Db) -> None:
     """A crash, a deploy and a turn of its own do not send a job to the end of a long line."""
     rate_limit(database, 1, 1)
     [job, *others] = many(database, 100)
-    for back in (
+    ways: tuple[Callable[[steps.Hold], object], ...] = (
         lambda hold: steps.crash(database, hold, counts=False),
         lambda hold: steps.snooze(database, hold, outcome="released", reason="shutdown"),
         lambda hold: steps.snooze(database, hold, delay=0.5),
-    ):
+    )
+    for back in ways:
         back(steps.hold(database, job))
         clock.let_pass(database, 0.6)
         assert job in admitted(database)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from tests.db import steps
 from tests.db.steps import Db, Hold
@@ -67,6 +67,13 @@ def test_the_old_attempt_stays_dead(database: Db) -> None:
         assert steps.fail(database, hold) == "failed"
 
 
+def reason(database: Db, job_id: UUID) -> str | None:
+    waiting = steps.waiting(database, job_id)
+    assert waiting is not None
+    said: str | None = waiting["reason"]
+    return said
+
+
 def test_many_start_again_in_their_order_and_at_the_rate_asked_for(database: Db) -> None:
     """The first at once, the others when their time has come; what is not failed takes no place."""
     one, two, three = (failed(database).job for _ in range(3))
@@ -75,7 +82,7 @@ def test_many_start_again_in_their_order_and_at_the_rate_asked_for(database: Db)
     assert [row["id"] for row in started] == [three, one, two]
     due = [steps.job(database, job_id)["next_retry_at"] for job_id in (three, one, two)]
     assert [(moment - due[0]).total_seconds() for moment in due] == [0, 0.25, 0.5]
-    assert [steps.waiting(database, job_id)["reason"] for job_id in (three, one, two)] == [None, "replay", "replay"]
+    assert [reason(database, job_id) for job_id in (three, one, two)] == [None, "replay", "replay"]
     assert {row["job_id"] for row in steps.admit(database)} == {three}
 
 

@@ -40,7 +40,7 @@ def pipeline(place: Place | None, *words: str, **environment: str) -> subprocess
         ("single", {"when": object()}, "body 1 is not valid JSON"),
     ],
 )
-def test_a_wrong_job_is_refused_with_a_reason(place: Place, workflow: str, body: dict, says: str) -> None:
+def test_a_wrong_job_is_refused_with_a_reason(place: Place, workflow: str, body: dict[str, object], says: str) -> None:
     """Nothing is written."""
     with pytest.raises(BadInput) as refused:
         submit(None, workflow, body)

@@ -33,7 +33,8 @@ def publish(outbound: Outbound) -> Publish:
     """Publishes messages for the queues given and returns the jobs whose messages were not confirmed."""
 
     def send(*jobs: tuple[UUID, str]) -> list[UUID]:
-        answered, failed = threading.Event(), []
+        answered = threading.Event()
+        failed: list[UUID] = []
 
         def done(unconfirmed: list[Outgoing]) -> None:
             failed.extend(message.job_id for message in unconfirmed)

@@ -17,6 +17,7 @@ from pipeline.broker.link import Link
 from pipeline.declare.phase import PhaseSpec
 from pipeline.journey.advance import Advance
 from pipeline.journey.attempt import Attempt
+from pipeline.store.gateway.liveness import Report
 from pipeline.worker.liveness import Liveness
 from tests.db import steps
 from tests.place import Place
@@ -151,7 +152,9 @@ def test_a_job_that_went_on_and_that_no_thread_took_up_is_handed_back_at_the_end
     with psycopg.connect(place.database_url, autocommit=True, row_factory=dict_row) as db:
         held = steps.held(db, "triple")
         fence = steps.complete(db, held, continuing="triple.second")["fence"]
-    liveness = Liveness(place.database_url, "w1", threads=1, queues=[], beat=20, report=tuple)
+    liveness = Liveness(
+        place.database_url, "w1", threads=1, queues=[], beat=20, report=lambda: Report(None, "{}", [], "{}", 0)
+    )
     link = Link("test-amqp")
     inbound = Inbound(link, list, "classic")
     liveness.hold(_claim(held.job, fence))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from pipeline.store.gateway.liveness import Report
 from pipeline.worker.essential import EXIT_CODE
 from tests.place import ROOT, Place
 
@@ -29,6 +30,10 @@ def test_the_process_ends_and_says_why() -> None:
     assert "nobody thought of this" in said
 
 
+def silent() -> Report:
+    return Report(None, "{}", [], "{}", 0)
+
+
 def test_the_threads_that_claim_and_beat_are_essential(place: Place) -> None:
     """Those of a real worker: what they run is guarded."""
     from pipeline.broker.outbound import Outbound  # noqa: F401  the worker's own imports, for their side effects
@@ -37,7 +42,7 @@ def test_the_threads_that_claim_and_beat_are_essential(place: Place) -> None:
     from pipeline.worker.essential import essential_thread
     from pipeline.worker.liveness import Liveness
 
-    liveness = Liveness("", "w", threads=1, queues=[], beat=1, report=tuple)
+    liveness = Liveness("", "w", threads=1, queues=[], beat=1, report=silent)
     committer = Committer("", "w", 1, lambda batch: None, lambda completion, error: None, thread=essential_thread)
     for thread in (liveness._thread, committer._thread, Watch(list, print)._thread):
         assert thread._target.__module__ == "pipeline.worker.essential"  # type: ignore[attr-defined]

@@ -37,7 +37,7 @@ def silent() -> Iterator[str]:
 
 def queued(place: Place, **extra: str) -> list[UUID]:
     """Jobs whose messages wait in RabbitMQ, which has confirmed them, while both threads are busy for three seconds."""
-    place.worker(threads=2, **extra)
+    place.worker(threads=2, settings=extra)
     busy = submit_many(None, "single", [{"do": "sleep", "seconds": 3}] * 2)
     for job in busy:
         place.running(job)

@@ -19,7 +19,7 @@ from pipeline.store import database
 from tests.place import Place
 
 
-def envelope(job: UUID, queue: str = "single.act", **header: object) -> dict:
+def envelope(job: UUID, queue: str = "single.act", **header: object) -> dict[str, object]:
     """What the relay would have sent."""
     return {
         "header": {

@@ -56,14 +56,14 @@ def stop(worker: subprocess.Popen[bytes]) -> None:
 def test_an_old_worker_that_restarts_beside_new_ones_skips_no_phase(place: Place) -> None:
     """F10: after the migration to a, x, b it says what differs, and works by the chain in force."""
     old, new = version(place, "old", ["a", "b"]), version(place, "new", ["a", "x", "b"], pool=7)
-    before = place.worker(**old)
+    before = place.worker(settings=old)
     assert chain(place) == ["a", "b"], "the first worker of a new workflow registers it"
     migrated = pipeline(place, "migrate", **new)
     assert migrated.returncode == 0 and "audit: a → x → b" in migrated.stderr
     stop(before)
     # The new version has the new phase's queue alone, so that the old one does all the rest.
-    place.worker(**new, queues=("audit.x",))
-    place.worker(**old)
+    place.worker(settings=new, queues=("audit.x",))
+    place.worker(settings=old)
     assert chain(place) == ["a", "x", "b"]
     jobs = submit_many(None, "audit", [{"n": n} for n in range(20)])
     assert {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
@@ -77,8 +77,8 @@ def test_an_old_worker_that_restarts_beside_new_ones_skips_no_phase(place: Place
 def test_a_restart_changes_no_option_either(place: Place) -> None:
     """Only the migration does; a worker of the same version has nothing to say."""
     narrow, wide = version(place, "narrow", ["a"], pool=2), version(place, "wide", ["a"], pool=9)
-    place.worker(**narrow)
-    place.worker(**wide)
+    place.worker(settings=narrow)
+    place.worker(settings=wide)
     assert place.count("SELECT pool FROM pipeline.phases WHERE workflow = 'audit'") == 2
     assert place.logs().count("differs from the database") == 1
     assert pipeline(place, "migrate", **wide).returncode == 0
@@ -88,7 +88,7 @@ def test_a_restart_changes_no_option_either(place: Place) -> None:
 def test_jobs_of_a_phase_that_is_gone_are_found_and_moved(place: Place) -> None:
     """migrate and verify name them and the command; after it they go through the rest of the chain."""
     old, new = version(place, "old", ["a", "b", "c"]), version(place, "new", ["a", "b2", "c"])
-    first = place.worker(**old, queues=("audit.a",))
+    first = place.worker(settings=old, queues=("audit.a",))
     jobs = submit_many(None, "audit", [{}] * 3)
     waiting = "SELECT count(*) FROM pipeline.jobs WHERE phase = 'b' AND status = 'pending'"
     place.until(lambda: place.count(waiting) == 3, what="the jobs to wait before b")
@@ -101,7 +101,7 @@ def test_jobs_of_a_phase_that_is_gone_are_found_and_moved(place: Place) -> None:
     assert refused.returncode == 1 and "its phases: a, b2, c" in refused.stderr
     moved = pipeline(place, "move", "audit.b", "b2", **new)
     assert (moved.returncode, moved.stdout.strip()) == (0, "3 jobs moved from audit.b to b2")
-    place.worker(**new)
+    place.worker(settings=new)
     assert {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
     assert [attempt["phase"] for attempt in place.attempts(jobs[0])] == ["a", "b2", "c"]
     assert pipeline(place, "verify", **new).returncode == 0

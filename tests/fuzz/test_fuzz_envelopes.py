@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from queue import Empty, PriorityQueue
 from types import SimpleNamespace
 from typing import Any
@@ -148,6 +149,8 @@ def test_a_real_worker_outlives_every_message_and_goes_on_working(place: Place) 
     assert place.pids() == pids and all(map(lives, pids)) and worker.poll() is None
     assert place.job(waiting)["status"] == "pending" and not place.attempts(waiting)
     for queue in (QUEUE, SWEEPS):
-        place.until(
-            lambda queue=queue: place.depth(dead_letter_queue(queue)) and not place.depth(queue), what="dead letters"
-        )
+        place.until(partial(_all_dead, place, queue), what="dead letters")
+
+
+def _all_dead(place: Place, queue: str) -> bool:
+    return place.depth(dead_letter_queue(queue)) > 0 and not place.depth(queue)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -37,9 +38,9 @@ def test_a_value_comes_back_and_is_counted(cache: Cache) -> None:
 
 def test_a_value_expires(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     """After its time it is a miss, and a new value takes its place."""
-    now = module.time.time()
+    now = time.time()
     cache.set("key", 1)
-    monkeypatch.setattr(module.time, "time", lambda: now + 61)
+    monkeypatch.setattr(time, "time", lambda: now + 61)
     assert cache.get("key") is None
     cache.set("key", 2)
     assert cache.get("key") == 2

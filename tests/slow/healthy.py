@@ -12,7 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from pipeline.dev import services, settings
+from pipeline import settings
+from pipeline.dev import services
 from tests import shared
 from tests.place import OPTIONAL, Place
 

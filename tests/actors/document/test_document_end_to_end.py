@@ -45,14 +45,14 @@ def test_a_worker_killed_on_page_four_leaves_three_pages_to_the_next_and_the_tex
     place: Place, environment: dict[str, str]
 ) -> None:
     """Six scanned pages of French, 99 % of the characters right, and no page read twice."""
-    first = place.worker(threads=2, **environment)
+    first = place.worker(threads=2, settings=environment)
     job = submit(None, "document", {"document_number": DEED})
     place.until(lambda: place.count("SELECT count(*) FROM document_pages") == 3, 120, "three pages")
     seen = queue(place, job)
     assert (seen["status_id"], seen["text"], seen["ocr_worker_id"]) == (4, None, place.job(job)["locked_by"])
     assert temp_files(place) != []
     os.killpg(first.pid, signal.SIGKILL)
-    place.worker(threads=2, **environment)
+    place.worker(threads=2, settings=environment)
     row = place.finished(job, timeout=120)[0]
     assert row["status"] == "succeeded", row["error_message"]
     fences = [page["fence"] for page in place.rows("SELECT fence FROM document_pages ORDER BY page")]
@@ -71,7 +71,7 @@ def test_every_bad_document_ends_with_its_own_error_and_the_worker_lives_on(
 ) -> None:
     """Errors of the two phases stay apart; no process takes 1.5 GB; a good document after them is read as ever."""
     sandbox.add_fault(match="/registry/documents/BAD-ENCRYPTED/pdf", status=503, times=1)
-    worker = place.worker(threads=4, **environment)
+    worker = place.worker(threads=4, settings=environment)
     pids = place.pids()
     with watched(worker.pid) as memory:
         jobs = dict(
@@ -113,7 +113,7 @@ def check_failure(place: Place, number: str, job: UUID) -> None:
 
 def test_a_cancel_stops_the_reading_and_leaves_nothing_of_it(place: Place, environment: dict[str, str]) -> None:
     """Its process is gone, its temp folder too, and so are the pages it had read; the worker is not."""
-    worker = place.worker(threads=2, **environment)
+    worker = place.worker(threads=2, settings=environment)
     job = submit(None, "document", {"document_number": DEED})
     place.until(lambda: place.count("SELECT count(*) FROM document_pages") >= 1, 120, "the first page")
     readers = [

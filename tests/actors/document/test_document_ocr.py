@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +40,11 @@ class Desk:
         self.pages: dict[int, dict[str, Any]] = {}
         self.refuse_after = 100
 
-    def job(self, folder: Path) -> Job:
+    def job(self, folder: Path, report: Callable[[int, int], bool] | None = None) -> Job:
         return Job(
             body={},
             phase="ocr",
-            services=FakeServices(temp_root=folder, read=self._read, keep=self._keep),
+            services=FakeServices(temp_root=folder, read=self._read, keep=self._keep, report=report),
         )
 
     def _read(self, statement: str, _: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
@@ -85,9 +85,13 @@ def test_an_attempt_that_loses_its_job_stops_and_the_next_reads_the_rest(
 
 def test_progress_is_shown_page_by_page(settings: DocumentSettings, engine: CountingEngine, tmp_path: Path) -> None:
     """From the first look at the file to its last page."""
-    job, shown = Desk(settings.folder, 2).job(tmp_path), []
-    job.services.report = lambda done, total: shown.append((done, total)) is None  # type: ignore[method-assign]
-    phase.ocr(job)
+    shown: list[tuple[int, int]] = []
+
+    def report(done: int, total: int) -> bool:
+        shown.append((done, total))
+        return True
+
+    phase.ocr(Desk(settings.folder, 2).job(tmp_path, report))
     assert shown == [(0, 2), (1, 2), (2, 2)]
 
 

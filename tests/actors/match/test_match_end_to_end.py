@@ -62,7 +62,7 @@ def test_a_project_is_matched_under_one_limit_and_completes(
     """Over two processes: no second above limit and bucket, waits charged to nobody, one callback."""
     environment |= {"WIKIDATA_RATE": "40", "WIKIDATA_BURST": "8"}
     project = new_project(people(120))
-    place.worker(threads=8, processes=2, **environment)
+    place.worker(threads=8, processes=2, settings=environment)
     match(project, **environment)
     shown = ended(place, project)
     assert shown["tasks"] == {"total": 120, "completed": 120} and shown["done"] == 1.0
@@ -90,7 +90,7 @@ def test_one_retry_after_slows_every_worker_and_charges_nobody(
     sandbox.add_fault(match="/w/api.php", status=429, retry_after="4", times=1)
     project = new_project(people(60))
     match(project)
-    place.worker(threads=6, processes=2, **environment)
+    place.worker(threads=6, processes=2, settings=environment)
     place.until(
         lambda: place.count("SELECT count(*) FROM pipeline.rate_limits WHERE paused_until > now()"), 30, "the pause"
     )
@@ -116,7 +116,7 @@ def test_a_project_deleted_while_fifty_of_its_tasks_run_leaves_nothing(
     project = new_project(people(80))
     match(project)
     place.db.execute("UPDATE pipeline.rate_limits SET rate = NULL")
-    place.worker(threads=30, processes=2, **fast)
+    place.worker(threads=30, processes=2, settings=fast)
     place.until(
         lambda: place.count("SELECT count(*) FROM pipeline.jobs WHERE status = 'running'") == 50, 60, "fifty at once"
     )
@@ -136,7 +136,7 @@ def test_cancelling_and_failing_complete_the_rest(place: Place, sandbox: Sandbox
     place.db.execute("UPDATE projects SET settings = '{\"candidates\": 99}' WHERE id = %s", (project,))
     place.db.execute("UPDATE tasks SET status = 'QUEUED' WHERE project_id = %s", (project,))
     place.db.execute("UPDATE tasks SET status = 'CANCELLED' WHERE id IN (SELECT id FROM tasks ORDER BY id LIMIT 2)")
-    place.worker(threads=4, **environment, PIPELINE_BACKOFF_SCALE="0.01")
+    place.worker(threads=4, settings=environment, PIPELINE_BACKOFF_SCALE="0.01")
     shown = ended(place, project)
     assert shown["tasks"] == {"total": 6, "cancelled": 2, "failed": 4}
     assert "candidates" in place.rows("SELECT error_message FROM tasks WHERE status = 'FAILED'")[0]["error_message"]
@@ -154,7 +154,7 @@ def test_a_large_project_is_fanned_out_by_a_job_of_its_own_and_can_be_cancelled(
     project = new_project([{"name": f"Person {n}"} for n in range(1200)])
     started = match(project)
     assert [row["workflow"] for row in place.rows("SELECT workflow FROM pipeline.jobs")] == ["match-fanout"]
-    place.worker(threads=2, queues=("match-fanout.fan-out",), **environment)
+    place.worker(threads=2, queues=("match-fanout.fan-out",), settings=environment)
     place.until(lambda: place.count("SELECT count(*) FROM pipeline.batches WHERE sealed"), 30, "the fan-out")
     assert place.count("SELECT total FROM pipeline.batches WHERE id = %s", started["batch_id"]) == 1200
     with database.engine().begin() as connection:
@@ -184,7 +184,7 @@ def test_delete_and_fan_out_do_not_block_one_another(
     monkeypatch.setattr("actors.match.projects.AT_ONCE", 10)
     project = new_project([{"name": f"Person {n}"} for n in range(4000)])
     match(project)
-    place.worker(threads=4, **environment)
+    place.worker(threads=4, settings=environment)
     place.until(
         lambda: place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'match'") > 0, 30, "the first page"
     )

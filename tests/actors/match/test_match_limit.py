@@ -41,7 +41,7 @@ def arrivals(sandbox: Sandbox) -> dict[str, Any]:
 
 def test_a_large_project_begins_at_its_limit(place: Place, sandbox: Sandbox, environment: dict[str, str]) -> None:
     """W2: of 3,000 records one was done after 15 s, because each came only to be told its place in the line."""
-    place.worker(threads=8, **environment)
+    place.worker(threads=8, settings=environment)
     start(3000)
     began = monotonic()
     place.until(lambda: monotonic() - began >= 15, 20, "fifteen seconds")
@@ -57,7 +57,7 @@ def test_what_was_cancelled_leaves_the_limit_to_the_next(
     place: Place, sandbox: Sandbox, environment: dict[str, str]
 ) -> None:
     """W2: after 5,000 cancelled records one of another project waited 1,308 s for an empty limit."""
-    place.worker(threads=8, **environment)
+    place.worker(threads=8, settings=environment)
     project = start(5000)
     place.until(lambda: place.count(DONE) >= 5, 30, "the first to be done")
     with database.engine().begin() as connection:
@@ -79,7 +79,7 @@ def test_a_wikidata_that_asks_for_a_wait_of_nothing_is_bounded_too(
 ) -> None:
     """W3: the pause of the rate limit, which every such answer makes, is no progress of the job."""
     sandbox.add_fault(match="/w/api.php", status=429, retry_after="0")
-    place.worker(threads=4, **environment)
+    place.worker(threads=4, settings=environment)
     start(1)
     began = monotonic()
     place.until(lambda: place.count("SELECT waits FROM pipeline.jobs WHERE workflow = 'match'") >= 4, 30, "four waits")

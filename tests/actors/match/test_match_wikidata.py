@@ -145,7 +145,7 @@ def test_a_call_that_is_late_asks_for_another_turn_and_nothing_is_asked_twice(
     kept: list[Mapping[str, Any]] = []
     task = Task(7, Record("Takeda Haruki"), ProjectSettings())
     first = job(kept)
-    first.services.take_permit = _far_away_the_second_time()
+    first.services = FakeServices(keep=first.services.keep, take_permit=_far_away_the_second_time())
     with pytest.raises(Snooze):
         candidates(first, task)
     [values] = kept

@@ -38,6 +38,11 @@ def save(intake: str, points: list[PricePoint]) -> None:
         save_points(NOBODY, task(intake), points)(connection)
 
 
+def save_all(intake: str, answers: list[list[PricePoint]]) -> None:
+    for answer in answers:
+        save(intake, answer)
+
+
 def kept(stall: Stall, intake: str) -> list[tuple[object, ...]]:
     rows = stall.place.rows(f"SELECT {COLUMNS} FROM price_points WHERE intake_id = %s ORDER BY dedupe_key", intake)
     return [tuple(row.values()) for row in rows]
@@ -72,7 +77,7 @@ def test_two_workers_upserting_in_any_order_end_with_the_same_rows(
         answers = [[point] for point in points]  # each an answer of its own, so that workers really compete
         with ThreadPoolExecutor(2) as pool:
             hands = (answers[:half], answers[half:])
-            list(pool.map(lambda hand, to: [save(to, answer) for answer in hand], hands, [intake] * 2))
+            list(pool.map(save_all, [intake] * 2, hands))
         outcomes.append(kept(quiet, intake))
     assert outcomes[0] == outcomes[1]
     assert [row[3] for row in outcomes[0]] == [

@@ -10,7 +10,7 @@ from pipeline import submit, submit_many
 from sandbox import Sandbox
 from tests.place import Place
 
-FAULTS = {
+FAULTS: dict[int, dict[str, object]] = {
     0: {"status": 500, "times": 2},
     1: {"status": 429, "retry_after": "1", "times": 1},
     2: {"delay": 0.5},
@@ -40,7 +40,7 @@ def test_a_hundred_sites_with_a_fifth_at_fault_end_as_expected(
     for n in range(1, 101):
         if (fault := kind(n)) is not None:
             sandbox.add_fault(match=f"/sites/{n}/", **FAULTS[fault])
-    place.worker(threads=12, processes=2, **environment)
+    place.worker(threads=12, processes=2, settings=environment)
     jobs = submit_many(None, "website", [{"url": f"{sandbox.url}/sites/{n}/"} for n in range(1, 101)])
     hopeless = submit_many(None, "website", [{"url": f"{sandbox.url}/no-such-page"}, {"url": "http://10.0.0.1/"}, {}])
     rows = dict(zip(range(1, 101), place.finished(*jobs, timeout=120), strict=True))
@@ -71,7 +71,7 @@ def test_one_retry_after_of_the_model_pauses_every_worker(
 ) -> None:
     """A single 429 is enough: nobody asks again before its time, and no attempt is charged."""
     sandbox.add_fault(match="/v1/chat", status=429, retry_after="3", times=1)
-    place.worker(threads=8, processes=2, **environment)
+    place.worker(threads=8, processes=2, settings=environment)
     jobs = submit_many(None, "website", [{"url": f"{sandbox.url}/sites/{n}/"} for n in range(1, 21)])
     place.until(lambda: place.count("SELECT count(*) FROM pipeline.phases WHERE paused_until > now()"), 30, "the pause")
     row = place.row("SELECT paused_until FROM pipeline.phases WHERE queue = 'website.model-analysis'")
@@ -98,7 +98,7 @@ def test_the_seeds_five_cases_are_refused_with_their_reason(
         answers = [answer.reason for answer in pool.map(lambda _: website_analysis.send(job), range(20))]
     assert sorted(answers) == ["accepted", *["already_queued"] * 19]  # one winner; nineteen lost the race
     assert prompt_forming.send(job).reason == "other_phase"
-    place.worker(threads=2, queues=("plain.alpha",), **environment)
+    place.worker(threads=2, queues=("plain.alpha",), settings=environment)
     place.db.execute("UPDATE pipeline.phases SET queue_limit = 1 WHERE queue = 'website.website-analysis'")
     place.until(lambda: place.depth("website.website-analysis") == 1, 20, "a full queue")
     waits = submit(None, "website", {"url": f"{sandbox.url}/sites/2/"})
@@ -106,7 +106,7 @@ def test_the_seeds_five_cases_are_refused_with_their_reason(
     assert website_analysis.send(waits).reason == "queue_full"
     assert place.job(waits)["status"] == "pending"
     place.db.execute("UPDATE pipeline.phases SET queue_limit = 1000")
-    place.worker(threads=2, **environment)
+    place.worker(threads=2, settings=environment)
     place.running(job)
     with ThreadPoolExecutor(20) as pool:
         assert {answer.reason for answer in pool.map(lambda _: website_analysis.send(job), range(20))} == {
@@ -119,7 +119,7 @@ def test_ten_processors_and_never_an_eleventh(place: Place, sandbox: Sandbox, en
     """Over two processes with 24 threads, as the view of processors shows them."""
     for n in range(1, 31):
         sandbox.add_fault(match=f"/sites/{n}/", delay=0.5)
-    place.worker(threads=12, processes=2, **environment)
+    place.worker(threads=12, processes=2, settings=environment)
     jobs = submit_many(None, "website", [{"url": f"{sandbox.url}/sites/{n}/"} for n in range(1, 31)])
     most = 0
     while place.count("SELECT count(*) FROM pipeline.jobs WHERE phase = 'website-analysis' AND completed_at IS NULL"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from time import monotonic
 from uuid import UUID
 
@@ -37,7 +38,7 @@ def test_a_page_that_asks_for_a_wait_of_nothing_is_not_asked_in_a_loop(
     """730 calls in 20 s, and a good page took 9.9 s beside twelve of them. Now each waits longer than the last time."""
     for site in range(1, 13):
         sandbox.add_fault(match=f"/sites/{site}/", status=429, retry_after="0" if site % 2 else PAST)
-    place.worker(threads=8, **environment)
+    place.worker(threads=8, settings=environment)
     hostile = submit_many(None, "website", [{"url": f"{sandbox.url}/sites/{n}/"} for n in range(1, 13)])
     began = monotonic()
     place.until(lambda: place.count("SELECT min(waits) FROM pipeline.jobs") >= 4, 30, "four waits of each")
@@ -54,14 +55,18 @@ def test_a_page_that_asks_for_a_wait_of_nothing_is_not_asked_in_a_loop(
     } == {0}
 
 
+def _waited(place: Place, job: UUID, times: int) -> bool:
+    return bool(place.job(job)["waits"] == times)
+
+
 def test_in_the_end_it_costs_and_the_job_says_why(place: Place, sandbox: Sandbox, environment: dict[str, str]) -> None:
     """A hundred waits in a row without progress are free. Then each is an error, and the budget ends the job."""
     sandbox.add_fault(match="/sites/1/", status=503, retry_after="0")
     job = submit(None, "website", {"url": f"{sandbox.url}/sites/1/"})
     place.db.execute("UPDATE pipeline.jobs SET waits = 99 WHERE id = %s", (job,))
-    place.worker(threads=2, **environment)
+    place.worker(threads=2, settings=environment)
     for waits in (100, 101, 102):
-        place.until(lambda waits=waits: place.job(job)["waits"] == waits, 20, f"wait {waits}")
+        place.until(partial(_waited, place, job, waits), 20, f"wait {waits}")
         due_now(place, job)
     [row] = place.finished(job)
     print(row["error_message"])

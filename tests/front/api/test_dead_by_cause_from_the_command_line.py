@@ -73,7 +73,7 @@ def test_jobs_or_a_group_but_not_both_are_replayed(say: Say, words: tuple[str, .
 @pytest.mark.parametrize("width", [80, 140])
 def test_watch_shows_whole_headers(place: Place, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     """Nothing is cut at 80 columns; a wider terminal also says what jobs wait for."""
-    from pipeline.front.cli.main import watch as cli_watch
+    from pipeline.front.cli import watch as cli_watch
     from pipeline.journey.submit import submit_many
 
     submit_many(None, "single", [{}] * 3)

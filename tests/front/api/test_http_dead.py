@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import httpx
@@ -27,7 +28,7 @@ def fail(place: Place, workflow: str, *errors: str) -> list[UUID]:
     return jobs
 
 
-def groups(api: httpx.Client) -> dict[str, dict[str, object]]:
+def groups(api: httpx.Client) -> dict[str, dict[str, Any]]:
     return {group["cause"]: group for group in api.get("/v1/dead").json()["items"]}
 
 
@@ -108,5 +109,7 @@ def test_two_operators_who_replay_the_same_jobs_start_each_once(place: Place, ap
 
 def test_ids_and_group_exclude_one_another(api: httpx.Client) -> None:
     """And one of them is needed."""
-    for wish in ({}, {"ids": ["01a1e35a-acab-720d-861a-d34a819014b2"], "group": "x"}, {"ids": []}, {"group": "x"}):
+    job = "01a1e35a-acab-720d-861a-d34a819014b2"
+    wishes: list[dict[str, object]] = [{}, {"ids": [job], "group": "x"}, {"ids": []}, {"group": "x"}]
+    for wish in wishes:
         assert api.post("/v1/dead/replay", json=wish).status_code == 422, wish

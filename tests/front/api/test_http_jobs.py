@@ -123,8 +123,10 @@ def test_a_long_walk_through_waiting_jobs_goes_on_in_the_next_page(place: Place,
     wanted = submit_many(None, "single", [{}] * 3)
     submit_many(None, "triple", [{}] * 25)
     wanted += submit_many(None, "single", [{}] * 2)
-    found, before, pages = [], "ffffffff-ffff-ffff-ffff-ffffffffffff", 0
+    found: list[UUID] = []
+    before, pages = "ffffffff-ffff-ffff-ffff-ffffffffffff", 0
     while before is not None:
         row = place.row("SELECT * FROM pipeline.list_jobs('single', NULL, NULL, %s, 10, 4)", before)
+        assert row is not None
         found, before, pages = found + row["ids"], row["floor"], pages + 1
     assert found == sorted(wanted, reverse=True) and pages > 6

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from datetime import UTC, datetime
+from typing import Any
 
 import httpx
 import pytest
@@ -15,7 +17,7 @@ from pipeline.observe.histograms import BOUNDS
 from tests.place import Place
 
 
-def phases(api: httpx.Client) -> dict[str, dict[str, object]]:
+def phases(api: httpx.Client) -> dict[str, dict[str, Any]]:
     return {phase["queue"]: phase for phase in api.get("/v1/stats").json()["phases"]}
 
 
@@ -33,7 +35,7 @@ def le(bound: str) -> str:
 def test_stats_say_what_waits_and_why(place: Place, api: httpx.Client) -> None:
     """At the gate, for its time, sent; failed; the pool."""
     submit_many(None, "small", [{}] * 7)
-    submit(None, "small", due="2100-01-01T00:00:00Z")
+    submit(None, "small", due=datetime(2100, 1, 1, tzinfo=UTC))
     submit_many(None, "pooled", [{}] * 2)
     place.rows("SELECT pipeline.admit(1, 1000)")
     [failed] = submit_many(None, "single", [{}])
@@ -178,8 +180,13 @@ def test_many_askers_cost_one_computation(place: Place, api: httpx.Client) -> No
     """Statistics are remembered for a second."""
     from pipeline.front.api.http.remember import Remembered
 
-    calls = []
-    remembered = Remembered(lambda: calls.append(1) or len(calls), 60)
+    calls: list[int] = []
+
+    def compute() -> int:
+        calls.append(1)
+        return len(calls)
+
+    remembered = Remembered(compute, 60)
     threads = [threading.Thread(target=remembered.get) for _ in range(20)]
     for thread in threads:
         thread.start()

@@ -10,6 +10,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from pydantic import SecretStr
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -38,6 +39,7 @@ def examine(address: str, token: str, examples: int) -> dict[str, set[int]]:
     schema = schemathesis.openapi.from_dict(httpx.get(f"{address}/v1/openapi.json").json()).exclude(path=ENDLESS)
     seen: dict[str, set[int]] = {}
     for found in schema.get_all_operations():
+        assert isinstance(found, Ok), found
         operation = found.ok()
         statuses = seen.setdefault(f"{operation.method.upper()} {operation.path}", set())
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
@@ -56,7 +58,7 @@ def _send(strategy: Any, address: str, headers: dict[str, str], examples: int, s
         suppress_health_check=list(HealthCheck),
     )
     @given(case=strategy)
-    def holds(case: schemathesis.Case) -> None:
+    def holds(case: schemathesis.Case[Any]) -> None:
         answer = case.call(base_url=address, headers=headers, timeout=60)
         statuses.add(answer.status_code)
         case.validate_response(answer, checks=CHECKS)
