@@ -33,7 +33,7 @@ class PhaseConsumer(Consumer):
         self._timeout = timeout
         self._closed = Event()
         self._on_close = on_close
-        inbound.consume(queue, prefetch, on_delivery)
+        inbound.consume([queue], prefetch, on_delivery)
 
     def __next__(self) -> MessageProxy | None:
         self._closed.wait(self._timeout)
@@ -60,7 +60,7 @@ class SweepConsumer(Consumer):
         self._timeout = timeout
         self._run = run
         self._arrived: SimpleQueue[Delivery] = SimpleQueue()
-        inbound.consume(queue, 1, self._arrived.put)
+        inbound.consume([queue], 1, self._arrived.put)
 
     def __next__(self) -> MessageProxy | None:
         try:

@@ -53,7 +53,7 @@ class Engine(Middleware):
         # busy process holds unstarted goes back to its queue (see Saturation).
         worker.queue_prefetch = 2 * worker.worker_threads
         queues = sorted(worker.consumer_whitelist or ours.get_declared_queues())
-        inbound.expect(ours.get_declared_queues().intersection(queues))
+        inbound.expect(ours.get_declared_queues().intersection(queues) - {SWEEPS})
         running = WorkerProcess(
             config, inbound, outbound, threads=worker.worker_threads, queues=queues, following=_following(queues)
         )
