@@ -103,10 +103,11 @@ class Inbound(Side):
         return [] if self._paused else sorted(queue for queue in list(self._consumers) if not self._hears(queue))
 
     def unstarted(self) -> dict[str, int]:
-        """How many messages of each queue were in hand and not begun at any one time lately, at most."""
-        set_aside = self._aside.count()
-        held = self._unstarted.report([queue for queue in list(self._consumers) if queue != SWEEPS])
-        return {queue: most + set_aside[queue] for queue, most in held.items()}
+        """How many messages of each queue were in hand and not begun at any one time lately, at most.
+
+        Said of all others too, by the name '*': who says nothing about a queue may hold anything of it.
+        """
+        return {"*": 0, **(self._unstarted.report() + self._aside.count())}
 
     def on_ready(self, channel: SwiftChannel) -> None:
         channel.add_on_cancel_callback(self._cancelled)
