@@ -15,7 +15,7 @@ from dramatiq.brokers.rabbitmq import RabbitmqBroker
 from dramatiq.common import q_name
 from dramatiq.middleware import Middleware, SkipMessage
 
-from pipeline.broker.consumer import PhaseConsumer, SweepConsumer
+from pipeline.broker.consumer import PhaseConsumer, PhasesThread, SweepConsumer
 from pipeline.broker.inbound import Inbound
 from pipeline.broker.link import Link
 from pipeline.broker.outbound import Outbound
@@ -23,7 +23,6 @@ from pipeline.broker.topology import SWEEPS, QueueType, declare
 from pipeline.declare.errors import BadInput
 
 if TYPE_CHECKING:
-    from dramatiq.worker import ConsumerThread
     from pika.connection import Parameters
 
     from pipeline.broker.delivery import Delivery
@@ -51,6 +50,7 @@ class PipelineBroker(RabbitmqBroker):
     ) -> None:
         self._address = address
         self._guarded = guarded
+        self._ranks: dict[str, int] = {}
         super().__init__(confirm_delivery=True, middleware=middleware)
         self.link: Link | None = None
         self.inbound: Inbound | None = None
@@ -102,9 +102,9 @@ class PipelineBroker(RabbitmqBroker):
         inbound, _ = self.open()
         if queue_name == SWEEPS:
             return SweepConsumer(inbound, queue_name, timeout / 1000, self._run_inline)
-        thread = cast("ConsumerThread", threading.current_thread())
+        thread = cast(PhasesThread, threading.current_thread())
         return PhaseConsumer(
-            inbound, queue_name, prefetch, timeout / 1000, on_delivery=thread.handle_message, on_close=self._closing
+            inbound, thread.queues, prefetch, timeout / 1000, on_delivery=thread.handle_message, on_close=self._closing
         )
 
     def declare_actor(self, actor: dramatiq.Actor[Any, Any]) -> None:
@@ -115,6 +115,7 @@ class PipelineBroker(RabbitmqBroker):
                 "@dramatiq.actor(broker=...), and run it in a worker of its own"
             )
         super().declare_actor(actor)
+        self._ranks[actor.queue_name] = min(actor.priority, self._rank(actor.queue_name, actor.priority))
 
     def declare_queue(self, queue_name: str, *, ensure: bool = False) -> None:
         """As Dramatiq's, without the delay queue."""
@@ -127,8 +128,8 @@ class PipelineBroker(RabbitmqBroker):
         if ensure:
             self._ensure_queue(name)  # type: ignore[no-untyped-call]
 
-    def _rank(self, queue: str) -> int:
-        return min((actor.priority for actor in self.actors.values() if actor.queue_name == queue), default=0)
+    def _rank(self, queue: str, default: int = 0) -> int:
+        return self._ranks.get(queue, default)
 
     def _addresses(self, blocked_timeout: float | None = None) -> list[Parameters]:
         # The link waits out a memory alarm: giving up would only send everything again.

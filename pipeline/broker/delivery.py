@@ -12,7 +12,7 @@ from dramatiq import Message
 from dramatiq.broker import MessageProxy
 
 if TYPE_CHECKING:
-    from pika.channel import Channel
+    from pipeline.broker.swift import SwiftChannel
 
 log = logging.getLogger("pipeline.broker")
 
@@ -30,7 +30,9 @@ class Delivery(MessageProxy):
     ``looks`` counts how often its job could not be claimed because another transaction held the row.
     """
 
-    def __init__(self, message: Message[Any], channel: Channel, tag: int, queue: str, headers: dict[str, Any]) -> None:
+    def __init__(
+        self, message: Message[Any], channel: SwiftChannel, tag: int, queue: str, headers: dict[str, Any]
+    ) -> None:
         super().__init__(message)
         # Dramatiq asks for these a dozen times a message, and its proxy looks each of them up anew.
         self.queue_name, self.actor_name, self.message_id = message.queue_name, message.actor_name, message.message_id

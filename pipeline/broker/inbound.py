@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,14 @@ from pipeline.broker import frames, unstarted
 from pipeline.broker.boot_order import BootOrder
 from pipeline.broker.delivery import Delivery, decode
 from pipeline.broker.link import Link, Side
-from pipeline.broker.topology import SWEEPS, QueueType, arguments, declare
+from pipeline.broker.swift import queue_of
+from pipeline.broker.topology import SWEEPS, QueueType, arguments, declare_exchange, declare_queue
 from pipeline.broker.unstarted import Aside, Unstarted
 
 if TYPE_CHECKING:
-    from pika.channel import Channel
     from pika.connection import Parameters
+
+    from pipeline.broker.swift import SwiftChannel
 
 log = logging.getLogger("pipeline.broker")
 
@@ -43,19 +45,18 @@ class Inbound(Side):
         self._order = BootOrder(rank, self._hand_out, link.later)
         self._queue_type = queue_type
         self._consumers: dict[str, tuple[int, OnDelivery]] = {}
-        self._tags: dict[str, str] = {}
         self._unstarted = Unstarted()
         self._paused = False
         self._closed = False
         self._aside = Aside()
 
     def expect(self, queues: Iterable[str]) -> None:
-        """Hand nothing out before all of these are consumed: they come up one by one."""
-        self._link.call(lambda: self._order.expect(queue for queue in queues if queue != SWEEPS))
+        """Hand nothing out before all of these phases are consumed: they come up one by one."""
+        self._link.call(lambda: self._order.expect(queues))
 
-    def consume(self, queue: str, prefetch: int, on_delivery: OnDelivery) -> None:
-        """Consume ``queue`` from now on, also after every reconnect."""
-        self._link.call(lambda: self._add(queue, prefetch, on_delivery))
+    def consume(self, queues: Collection[str], prefetch: int, on_delivery: OnDelivery) -> None:
+        """Consume these queues from now on, also after every reconnect."""
+        self._link.call(lambda: self._add(queues, prefetch, on_delivery))
 
     def ack(self, deliveries: Iterable[Delivery]) -> None:
         """Acknowledge what its own channel can still acknowledge; the rest will be delivered again."""
@@ -80,6 +81,7 @@ class Inbound(Side):
         """Hand out a delivery that this process made itself."""
         self._consumers[delivery.queue][1](delivery)
 
+<<<<<<< HEAD
     def consumes(self, queue: str) -> bool:
         """Whether this process takes messages of the queue just now."""
         return not self._paused and queue in self._tags
@@ -87,6 +89,11 @@ class Inbound(Side):
     def has_waiting(self, above: int | None) -> bool:
         """Whether a message waits for a thread: any, or one of a higher priority."""
         return bool(self._unstarted) if above is None else self._unstarted.highest() > above
+=======
+    def has_time_for(self, queue: str) -> bool:
+        """Whether a thread that becomes free now would have nothing to do, and ``queue`` is consumed."""
+        return not self._unstarted and not self._paused and self._hears(queue)
+>>>>>>> 4b193464ed88adc03a998775fd62eb0f2d1991a9
 
     def pause_if(self, wanted: Callable[[], bool]) -> None:
         """Take no more jobs if ``wanted`` says so when it is asked, in the AMQP thread; otherwise take them again.
@@ -103,81 +110,93 @@ class Inbound(Side):
 
     def not_consuming(self) -> list[str]:
         """The queues that should be consumed and are not, unless on purpose."""
-        return [] if self._paused else sorted(set(self._consumers) - set(self._tags))
+        return [] if self._paused else sorted(queue for queue in list(self._consumers) if not self._hears(queue))
 
     def unstarted(self) -> dict[str, int]:
-        """How many messages of each queue were in hand and not begun at any one time lately, at most."""
-        set_aside = self._aside.count()
-        held = self._unstarted.report([queue for queue in list(self._consumers) if queue != SWEEPS])
-        return {queue: most + set_aside[queue] for queue, most in held.items()}
+        """How many messages of each queue were in hand and not begun at any one time lately, at most.
 
-    def on_ready(self, channel: Channel) -> None:
+        Said of all others too, by the name '*': who says nothing about a queue may hold anything of it.
+        """
+        return {"*": 0, **(self._unstarted.report() + self._aside.count())}
+
+    def on_ready(self, channel: SwiftChannel) -> None:
         channel.add_on_cancel_callback(self._cancelled)
-        declare(channel, sorted(self._consumers), self._queue_type)
-        for queue in self._ranked():
-            self._start(channel, queue)
+        channel.on_answer = self._order.heard
+        channel.on_delivery = partial(self._arrived, channel)
+        if self._connection is not None:
+            self._connection.on_delivery = channel.on_delivery
+        self._start(channel, self._consumers)
 
     def on_lost(self) -> None:
-        self._tags.clear()
         self._aside.lost()
         self._order.expect(queue for queue in self._consumers if queue != SWEEPS)
         self._unstarted.lost()
 
-    def _add(self, queue: str, prefetch: int, on_delivery: OnDelivery) -> None:
-        self._consumers[queue] = (prefetch, on_delivery)
+    def _add(self, queues: Collection[str], prefetch: int, on_delivery: OnDelivery) -> None:
+        self._consumers.update(dict.fromkeys(queues, (prefetch, on_delivery)))
         if self.channel is not None and self.channel.is_open:
-            declare(self.channel, [queue], self._queue_type)
-            self._start(self.channel, queue)
+            self._start(self.channel, queues)
 
-    def _start(self, channel: Channel, queue: str) -> None:
-        if queue in self._tags or (self._paused and queue != SWEEPS):
+    def _start(self, channel: SwiftChannel, queues: Iterable[str]) -> None:
+        """Each queue is heard as soon as it is there: RabbitMQ takes its time over hundreds of new ones."""
+        with self.together():
+            declare_exchange(channel)
+            for queue in self._ranked(queues):
+                declare_queue(channel, queue, self._queue_type)
+                self._listen(channel, queue)
+
+    def _listen(self, channel: SwiftChannel, queue: str) -> None:
+        if channel.hears(queue) or self._refuses(queue):
             return
-        prefetch, _ = self._consumers[queue]
         self._aside.consumer_started(queue)
-        channel.basic_qos(prefetch_count=prefetch)
-
-        def deliver(tag: int, body: bytes, headers: dict[str, Any] | None = None) -> None:
-            self._deliver(queue, channel, tag, headers or {}, body)
-
-        def from_pika(_: Channel, method: Any, properties: Any, body: bytes) -> None:
-            deliver(method.delivery_tag, body, properties.headers)
-
-        name = self._tags[queue] = channel.basic_consume(queue, from_pika)
-        if self._connection is not None:
-            self._connection.consumers[name.encode()] = deliver
+        channel.listen(queue, self._consumers[queue][0])
         if self._order.started(queue):
-            # A question that the queue answers after it has delivered what this consumer may have.
-            channel.queue_declare(
-                queue,
-                durable=True,
-                arguments=arguments(queue, self._queue_type),
-                callback=lambda _: self._order.heard(queue),
-            )
+            channel.ask(queue, arguments(queue, self._queue_type))
 
-    def _stop(self, queue: str) -> str:
-        name = self._tags.pop(queue)
-        if self._connection is not None:
-            self._connection.consumers.pop(name.encode(), None)
-        return name
+    def _ranked(self, queues: Iterable[str]) -> list[str]:
+        """Earliest phase first: a thread that has just become free takes what arrives first."""
+        return sorted(queues, key=lambda queue: (self._order.rank(queue), queue))
+
+    def _hears(self, queue: str) -> bool:
+        channel = self.channel
+        return channel is not None and channel.hears(queue)
+
+    def _refuses(self, queue: str) -> bool:
+        return self._paused and queue != SWEEPS
 
     def _cancelled(self, frame: Any) -> None:
         """RabbitMQ ended the consumer: somebody deleted its queue. Nobody else would tell us."""
-        for queue in [queue for queue, tag in self._tags.items() if tag == frame.method.consumer_tag]:
+        if self.channel is not None and (queue := self.channel.forget(frame.method.consumer_tag)):
             log.warning("RabbitMQ no longer has queue %s; it is declared again", queue)
-            self._stop(queue)
-            self._link.later(LISTEN_AGAIN, partial(self._add, queue, *self._consumers[queue]))
+            self._link.later(LISTEN_AGAIN, partial(self._add, [queue], *self._consumers[queue]))
 
-    def _deliver(self, queue: str, channel: Channel, tag: int, headers: dict[str, Any], body: bytes) -> None:
+    def _arrived(
+        self, channel: SwiftChannel, consumer: str, tag: int, body: bytes, headers: dict[str, Any] | None = None
+    ) -> None:
+        self._deliver(queue_of(consumer), channel, tag, headers or {}, body)
+
+    def _deliver(self, queue: str, channel: SwiftChannel, tag: int, headers: dict[str, Any], body: bytes) -> None:
         message = decode(queue, body)
         if message is None:
             channel.basic_nack(tag, requeue=False)
             return
         delivery = Delivery(message, channel, tag, queue, headers)
         if queue != SWEEPS:
+            channel.busy.add(queue)
             self._unstarted.add(delivery)
+            if self._paused:
+                self._refuse(delivery)
+                return
             if self._order.holds(delivery):
                 return
         self._hand_out(delivery)
+
+    def _refuse(self, delivery: Delivery) -> None:
+        """A queue that was idle when this process paused has a message after all: it is for others."""
+        self._unstarted.discard(delivery)
+        with self.together():
+            delivery.channel.leave(delivery.queue)
+            self._return(delivery)
 
     def _hand_out(self, delivery: Delivery) -> None:
         try:
@@ -217,9 +236,9 @@ class Inbound(Side):
             return
         self._link.later(seconds, partial(self._hand_out_again, delivery))
         prefetch, _ = self._consumers[delivery.queue]
-        if self._aside.add(delivery, prefetch) and delivery.queue in self._tags:
-            delivery.channel.basic_cancel(self._stop(delivery.queue))
-            self._start(delivery.channel, delivery.queue)
+        if self._aside.add(delivery, prefetch) and delivery.channel.hears(delivery.queue):
+            delivery.channel.leave(delivery.queue)
+            self._listen(delivery.channel, delivery.queue)
 
     def _hand_out_again(self, delivery: Delivery) -> None:
         self._aside.remove(delivery)
@@ -236,22 +255,22 @@ class Inbound(Side):
         self._requeue([delivery])
 
     def _pause(self) -> None:
+        """Idle queues keep their consumers: a process with hundreds of them pauses and resumes all the time."""
         self._paused = True
         self._order.release()
         if self.channel is None or not self.channel.is_open:
             return
-        for queue in [queue for queue in self._tags if queue != SWEEPS]:
-            self.channel.basic_cancel(self._stop(queue))
-        self._requeue(self._unstarted.take())
+        with self.together():
+            for queue in self.channel.heard() if self._closed else list(self.channel.busy):
+                if queue != SWEEPS:
+                    self.channel.leave(queue)
+            self._requeue(self._unstarted.take())
 
     def _resume(self) -> None:
         if not self._paused:
             return
         self._paused = False
         if self.channel is not None and self.channel.is_open:
-            for queue in self._ranked():
-                self._start(self.channel, queue)
-
-    def _ranked(self) -> list[str]:
-        """Earliest phase first: a thread that has just become free takes what arrives first."""
-        return sorted(self._consumers, key=self._order.rank)
+            with self.together():
+                for queue in self._ranked(queue for queue in self._consumers if not self._hears(queue)):
+                    self._listen(self.channel, queue)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pika.adapters.select_connection import IOLoop
 from pika.exceptions import AMQPConnectionError
 
-from pipeline.broker.swift import SwiftConnection
+from pipeline.broker.swift import SwiftChannel, SwiftConnection
 
 if TYPE_CHECKING:
     from pika.channel import Channel
@@ -141,7 +141,7 @@ class Side:
         self._failures = 0
         self._closing = False
         self._connection: SwiftConnection | None = None
-        self.channel: Channel | None = None
+        self.channel: SwiftChannel | None = None
 
     def connect(self) -> None:
         """Open the connection; every failure schedules the next try."""
@@ -177,7 +177,7 @@ class Side:
         """What is sent meanwhile goes to RabbitMQ in one piece."""
         return self._connection.corked() if self._connection is not None else nullcontext()
 
-    def on_ready(self, channel: Channel) -> None:
+    def on_ready(self, channel: SwiftChannel) -> None:
         """The channel is open: declare, consume, …"""
 
     def on_lost(self) -> None:
@@ -187,6 +187,7 @@ class Side:
         connection.channel(on_open_callback=self._channel_opened)
 
     def _channel_opened(self, channel: Channel) -> None:
+        assert isinstance(channel, SwiftChannel)
         channel.add_on_close_callback(self._channel_closed)
         self.channel = channel
         self._failures = 0

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pika.channel import Channel
     from pika.connection import Parameters
 
+    from pipeline.broker.swift import SwiftChannel
+
 log = logging.getLogger("pipeline.broker")
 
 REFUSED_FOR = 2.0
@@ -80,7 +82,7 @@ class Outbound(Side):
             sleep(0.02)
         return handed_in.is_set() and not self._pending
 
-    def on_ready(self, channel: Channel) -> None:
+    def on_ready(self, channel: SwiftChannel) -> None:
         self._tag = 0
         channel.add_on_return_callback(self._returned)
         channel.confirm_delivery(self._answered, lambda _: self._confirms_on())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, Protocol
 
 DEAD_LETTERS = "pipeline.dead-letters"
@@ -40,11 +41,20 @@ def arguments(queue: str, queue_type: QueueType) -> dict[str, Any]:
     return {**common, "x-max-priority": PRIORITIES}
 
 
-def declare(channel: Declares, queues: list[str], queue_type: QueueType) -> None:
+def declare(channel: Declares, queues: Iterable[str], queue_type: QueueType) -> None:
     """Declare the dead-letter exchange and the queues with theirs. Repeating it changes nothing."""
-    channel.exchange_declare(DEAD_LETTERS, "direct", durable=True)
+    declare_exchange(channel)
     for queue in queues:
-        dead = dead_letter_queue(queue)
-        channel.queue_declare(dead, durable=True, arguments={"x-queue-type": queue_type})
-        channel.queue_bind(dead, DEAD_LETTERS, dead)
-        channel.queue_declare(queue, durable=True, arguments=arguments(queue, queue_type))
+        declare_queue(channel, queue, queue_type)
+
+
+def declare_exchange(channel: Declares) -> None:
+    channel.exchange_declare(DEAD_LETTERS, "direct", durable=True)
+
+
+def declare_queue(channel: Declares, queue: str, queue_type: QueueType) -> None:
+    """The queue and the one for its dead letters. The exchange must be there."""
+    dead = dead_letter_queue(queue)
+    channel.queue_declare(dead, durable=True, arguments={"x-queue-type": queue_type})
+    channel.queue_bind(dead, DEAD_LETTERS, dead)
+    channel.queue_declare(queue, durable=True, arguments=arguments(queue, queue_type))

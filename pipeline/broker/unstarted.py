@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from functools import reduce
+from operator import or_
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -76,14 +77,14 @@ class Unstarted:
             self._held, self._now = set(), Counter()
             self._priorities.clear()
 
-    def report(self, queues: Iterable[str]) -> dict[str, int]:
-        """For each of these queues, nought too: who says nothing about a queue may hold anything of it."""
+    def report(self) -> Counter[str]:
+        """The queues of which there was anything."""
         with self._lock:
             self._doubtful = [(until, counts) for until, counts in self._doubtful if monotonic() < until]
             doubtful = sum((counts for _, counts in self._doubtful), Counter())
-            most = {queue: max(counts[queue] for counts in self._most) + doubtful[queue] for queue in queues}
+            most: Counter[str] = reduce(or_, self._most, Counter())
             self._most.append(+self._now)
-            return most
+            return most + doubtful
 
 
 class Aside:

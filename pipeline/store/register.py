@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, text
 
@@ -36,11 +37,11 @@ CHAIN = text("""
 RETIRE = text(
     "UPDATE pipeline.phases SET position = 0 WHERE workflow = :workflow AND phase <> ALL (:phases) AND position > 0"
 )
-KNOWN = text("SELECT EXISTS (SELECT 1 FROM pipeline.phases WHERE workflow = :workflow)")
+KNOWN = text("SELECT DISTINCT workflow FROM pipeline.phases WHERE workflow = ANY (:workflows)")
 IN_FORCE = text("""
-    SELECT phase, pool, queue_limit, max_attempts, max_crashes, extract(epoch FROM stale_after)::float AS stale_after,
-           isolated, throttle_count, throttle_seconds
-    FROM pipeline.phases WHERE workflow = :workflow AND position > 0 ORDER BY position
+    SELECT workflow, phase, pool, queue_limit, max_attempts, max_crashes,
+           extract(epoch FROM stale_after)::float AS stale_after, isolated, throttle_count, throttle_seconds
+    FROM pipeline.phases WHERE workflow = ANY (:workflows) AND position > 0 ORDER BY workflow, position
 """)
 # One at a time: of two versions that meet a new workflow together, the second finds it known.
 ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock('pipeline.phases'::regclass::oid::integer, 0)")
@@ -60,25 +61,50 @@ class Difference:
 def register(connection: Connection, workflows: Iterable[DeclaredWorkflow], stale_after: float | None = None) -> None:
     """Put the chains and options of this code in force. Only ``pipeline migrate`` does so for a known workflow."""
     connection.execute(ONE_AT_A_TIME)
-    for workflow in workflows:
-        _write(connection, workflow, stale_after)
+    _write(connection, list(workflows), stale_after)
 
 
 def introduce(
     connection: Connection, workflows: Iterable[DeclaredWorkflow], stale_after: float | None
 ) -> list[Difference]:
     """Register the workflows that the database does not know. What differs in the others is returned, not changed."""
-    found: list[Difference] = []
-    for workflow in workflows:
-        known = {"workflow": workflow.name}
-        if not connection.execute(KNOWN, known).scalar_one():
-            connection.execute(ONE_AT_A_TIME)
-            if not connection.execute(KNOWN, known).scalar_one():
-                _write(connection, workflow, stale_after)
-        found += _differences(connection, workflow, stale_after)
+    declared = {workflow.name: workflow for workflow in workflows}
+    if declared.keys() - _known(connection, declared):
+        connection.execute(ONE_AT_A_TIME)
+        known = _known(connection, declared)
+        _write(connection, [workflow for name, workflow in declared.items() if name not in known], stale_after)
+    in_force = _in_force(connection, declared)
+    return [one for name in declared for one in _differences(declared[name], in_force.get(name, []), stale_after)]
+
+
+def _write(connection: Connection, workflows: list[DeclaredWorkflow], stale_after: float | None) -> None:
+    """Three round trips, however many there are."""
+    chains = [{"workflow": one.name, "phases": [actor.spec.name for actor in one.phases]} for one in workflows]
+    rows = [_row(actor.spec, place, stale_after) for one in workflows for place, actor in enumerate(one.phases, 1)]
+    if rows:
+        connection.execute(RETIRE, chains)
+        connection.execute(UPSERT, rows)
+        connection.execute(CHAIN, chains)
+
+
+def _row(spec: PhaseSpec, position: int, stale_after: float | None) -> dict[str, object]:
+    place = {"workflow": spec.workflow, "position": position, "queue": spec.queue, "actor": spec.actor}
+    return {**place, **_options(spec, stale_after)}
+
+
+def _known(connection: Connection, workflows: Iterable[str]) -> set[str]:
+    return set(connection.execute(KNOWN, {"workflows": list(workflows)}).scalars())
+
+
+def _in_force(connection: Connection, workflows: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """By workflow, the rows of its phases in their order."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in connection.execute(IN_FORCE, {"workflows": list(workflows)}).mappings():
+        found.setdefault(row["workflow"], []).append(dict(row))
     return found
 
 
+<<<<<<< HEAD
 def _write(connection: Connection, workflow: DeclaredWorkflow, stale_after: float | None) -> None:
     names = [actor.spec.name for actor in workflow.phases]
     connection.execute(RETIRE, {"workflow": workflow.name, "phases": names})
@@ -92,6 +118,11 @@ def _write(connection: Connection, workflow: DeclaredWorkflow, stale_after: floa
 
 def _differences(connection: Connection, workflow: DeclaredWorkflow, stale_after: float | None) -> Iterator[Difference]:
     in_force = [dict(row) for row in connection.execute(IN_FORCE, {"workflow": workflow.name}).mappings()]
+=======
+def _differences(
+    workflow: DeclaredWorkflow, in_force: list[dict[str, Any]], stale_after: float | None
+) -> Iterator[Difference]:
+>>>>>>> 4b193464ed88adc03a998775fd62eb0f2d1991a9
     declared = {actor.spec.name: _options(actor.spec, stale_after) for actor in workflow.phases}
     chains = [" → ".join(chain) for chain in ((row["phase"] for row in in_force), declared)]
     if chains[0] != chains[1]:

@@ -11,6 +11,7 @@ from dramatiq.middleware import Middleware
 
 from pipeline import settings
 from pipeline.broker.broker import PipelineBroker
+from pipeline.broker.consumer import consume_in_one_thread
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.topology import SWEEPS
 from pipeline.declare.phase import PhaseSpec
@@ -54,7 +55,8 @@ class Engine(Middleware):
         # busy process holds unstarted goes back to its queue (see Saturation).
         worker.queue_prefetch = 2 * worker.worker_threads
         queues = sorted(worker.consumer_whitelist or ours.get_declared_queues())
-        inbound.expect(ours.get_declared_queues().intersection(queues))
+        phase_queues = ours.get_declared_queues().intersection(queues) - {SWEEPS}
+        inbound.expect(phase_queues)
         running = WorkerProcess(
             config, inbound, outbound, threads=worker.worker_threads, queues=queues, following=_following(queues)
         )
@@ -65,6 +67,7 @@ class Engine(Middleware):
         running.stuck = StuckThreads(running, worker, self._saturation.ended)
         self._leading = Leading(config, running.no, outbound)
         self._leading.start()
+        consume_in_one_thread(worker, phase_queues)
 
     def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
         """Take nothing new; give running jobs a grace, then release them at no cost, with or without their threads."""
@@ -122,13 +125,14 @@ def _following(queues: list[str]) -> dict[str, PhaseSpec]:
     """The phase after each, of those that this process serves."""
     chains = ([phase.spec for phase in workflow.phases] for workflow in workflows().values())
     pairs = (pair for chain in chains for pair in pairwise(chain))
-    return {spec.queue: following for spec, following in pairs if following.queue in queues}
+    served = set(queues)
+    return {spec.queue: following for spec, following in pairs if following.queue in served}
 
 
 def _let_threads_begin(worker: Worker) -> None:
     """Dramatiq's threads set their flag when they begin: one that is told to stop before that would never end."""
     deadline = monotonic() + 2
-    threads: list[Any] = [*worker.workers, *worker.consumers.values()]
+    threads: set[Any] = {*worker.workers, *worker.consumers.values()}
     for thread in threads:
         while thread.is_alive() and not thread.running and monotonic() < deadline:
             sleep(0.01)

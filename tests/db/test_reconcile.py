@@ -116,6 +116,14 @@ def test_a_job_that_was_carried_here_overtook_nobody(database: Db) -> None:
     assert overtaken(database) == set()
 
 
+def test_a_worker_that_names_only_the_queues_it_holds_speaks_of_all(database: Db) -> None:
+    """It serves hundreds of them; '*' stands for those it does not name."""
+    sign_on(database, "another", {"*": 0, "small.queue": 3})
+    assert in_hand(database, 5) == (0, 0)
+    sign_on(database, "this", {"*": 0, QUEUE: 2})
+    assert in_hand(database, 5) == (2, 0)
+
+
 def test_a_worker_holds_what_its_last_heartbeat_said(database: Db) -> None:
     """If it came after RabbitMQ was asked."""
     sign_on(database, "w1", {QUEUE: 3})

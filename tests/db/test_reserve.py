@@ -65,3 +65,9 @@ def test_a_phase_without_a_throttle_is_not_touched(database: Db) -> None:
     steps.submit(database)
     database.execute("SELECT pipeline.reserve()")
     assert steps.one(database, "SELECT reserved OR due_at IS NOT NULL FROM pipeline.outbox") is False
+
+
+def test_a_throttled_phase_where_nobody_waits_is_left_alone(database: Db) -> None:
+    """There may be hundreds: each look at the gate would write a lock into every one of their rows."""
+    steps.rows(database, "SELECT pipeline.reserve()")
+    assert steps.one(database, "SELECT count(*) FROM pipeline.phases WHERE queue = 'paced.slowly' AND xmax <> 0") == 0

@@ -36,7 +36,8 @@ def good(job: UUID, send: int = 1) -> bytes:
         attempt=1,
         max_attempts=3,
         sent_at=datetime(2030, 1, 1, tzinfo=UTC),
-        body={"n": 1},
+        priority=0,
+        body='{"n": 1}',
         trace_id="a" * 32,
         span_id="b" * 16,
     )

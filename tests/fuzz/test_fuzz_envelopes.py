@@ -47,7 +47,9 @@ class Door:
     def __init__(self) -> None:
         self.spec = find_phase(QUEUE).spec
         self.answers: list[str] = []
-        self.channel = SimpleNamespace(is_open=True, basic_nack=lambda *_, **__: self.answers.append("refused"))
+        self.channel = SimpleNamespace(
+            is_open=True, busy=set(), basic_nack=lambda *_, **__: self.answers.append("refused")
+        )
         self.work: PriorityQueue[Any] = PriorityQueue()
         self.thread = ConsumerThread(
             broker=broker(), queue_name=QUEUE, prefetch=1, work_queue=self.work, worker_timeout=1

@@ -33,12 +33,13 @@ $$;
 
 -- What the workers held unstarted of each queue when RabbitMQ was asked, at most: each says with every heartbeat how
 -- many it held at any one time lately. One that has not said anything since may hold as many as it may fetch; so may
--- one that died a moment ago, until RabbitMQ notices, and one of an older version, which does not say.
+-- one that died a moment ago, until RabbitMQ notices, and one of an older version, which does not say. The name '*'
+-- stands for all queues that a worker does not name.
 -- unheard: living workers whose next heartbeat is worth waiting for.
 CREATE OR REPLACE FUNCTION pipeline.unstarted_messages(p_asked timestamptz, p_noticed interval)
 RETURNS TABLE (queue text, held integer, unheard integer) LANGUAGE sql VOLATILE AS $$
     SELECT q.queue,
-           sum(CASE WHEN w.heard AND w.unstarted ? q.queue THEN (w.unstarted->>q.queue)::integer ELSE 2 * w.threads END)::integer,
+           sum(coalesce(CASE WHEN w.heard THEN coalesce(w.unstarted->>q.queue, w.unstarted->>'*')::integer END, 2 * w.threads))::integer,
            (count(*) FILTER (WHERE NOT w.heard AND w.stopped_at IS NULL AND w.alive))::integer
     FROM (SELECT v.*, v.heartbeat_at > p_asked + interval '1 second' AS heard, pipeline.alive(v.id) AS alive
           FROM pipeline.workers v WHERE v.started_at <= p_asked) w

@@ -9,8 +9,9 @@ DECLARE
     v_used integer;
     v_new integer;
 BEGIN
-    FOR v_phase IN SELECT * FROM pipeline.phases WHERE throttle_count IS NOT NULL ORDER BY id
-                   FOR NO KEY UPDATE SKIP LOCKED LOOP
+    FOR v_phase IN SELECT * FROM pipeline.phases WHERE id = ANY (ARRAY(
+                       SELECT w.id FROM pipeline.phases_waited_for() w WHERE w.throttle_count IS NOT NULL))
+                   ORDER BY id FOR NO KEY UPDATE SKIP LOCKED LOOP
         v_step := make_interval(secs => v_phase.throttle_seconds);
         v_from := coalesce(v_phase.throttle_from, '-infinity');
         v_used := v_phase.throttle_used;

@@ -77,5 +77,5 @@ CREATE OR REPLACE FUNCTION pipeline.relay_lag() RETURNS double precision LANGUAG
             SELECT (SELECT extract(epoch FROM now() - j.ready_at) FROM pipeline.outbox o JOIN pipeline.jobs j ON j.id = o.job_id
                     WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL
                     ORDER BY o.priority DESC, o.seq LIMIT 1) AS oldest_seconds
-            FROM pipeline.phases ph WHERE pipeline.capacity(ph) > 0) s))::double precision
+            FROM pipeline.phases_waited_for() ph WHERE pipeline.capacity(ph) > 0) s))::double precision
 $$;

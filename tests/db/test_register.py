@@ -1,0 +1,40 @@
+"""Workflows are made known in as many statements for hundreds as for one."""
+
+from __future__ import annotations
+
+import psycopg
+from sqlalchemy import create_engine, event
+
+from pipeline.declare.registry import workflows
+from pipeline.store.register import introduce
+from tests.db import steps
+from tests.db.steps import Db
+
+FORGET = "DELETE FROM pipeline.phases"
+PHASES = "SELECT count(*) FROM pipeline.phases WHERE position > 0"
+
+
+def statements(database: Db) -> list[str]:
+    """What a worker that boots executes."""
+    said: list[str] = []
+    url = psycopg.conninfo.make_conninfo("", **database.info.get_parameters(), password=database.info.password)
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url))
+    event.listen(engine, "before_cursor_execute", lambda *args: said.append(args[2]))
+    with engine.begin() as connection:
+        assert introduce(connection, workflows().values(), 300.0) == []
+    engine.dispose()
+    return said
+
+
+def test_what_is_known_takes_two_statements(database: Db) -> None:
+    """Which are known, and what is in force."""
+    assert len(workflows()) > 2
+    assert len(statements(database)) == 2
+
+
+def test_what_is_new_takes_a_handful(database: Db) -> None:
+    """The same rows as before."""
+    before = steps.one(database, PHASES)
+    database.execute(FORGET)
+    assert len(statements(database)) <= 7
+    assert steps.one(database, PHASES) == before
