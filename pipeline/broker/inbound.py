@@ -81,19 +81,13 @@ class Inbound(Side):
         """Hand out a delivery that this process made itself."""
         self._consumers[delivery.queue][1](delivery)
 
-<<<<<<< HEAD
     def consumes(self, queue: str) -> bool:
         """Whether this process takes messages of the queue just now."""
-        return not self._paused and queue in self._tags
+        return not self._paused and self._hears(queue)
 
     def has_waiting(self, above: int | None) -> bool:
         """Whether a message waits for a thread: any, or one of a higher priority."""
         return bool(self._unstarted) if above is None else self._unstarted.highest() > above
-=======
-    def has_time_for(self, queue: str) -> bool:
-        """Whether a thread that becomes free now would have nothing to do, and ``queue`` is consumed."""
-        return not self._unstarted and not self._paused and self._hears(queue)
->>>>>>> 4b193464ed88adc03a998775fd62eb0f2d1991a9
 
     def pause_if(self, wanted: Callable[[], bool]) -> None:
         """Take no more jobs if ``wanted`` says so when it is asked, in the AMQP thread; otherwise take them again.

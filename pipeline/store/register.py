@@ -26,7 +26,7 @@ UPSERT = text("""
            excluded.max_crashes, excluded.stale_after, excluded.isolated, excluded.throttle_count,
            excluded.throttle_seconds)
 """)
-PLACES = text("SELECT pipeline.set_places(id, pool) FROM pipeline.phases WHERE workflow = :workflow")
+PLACES = text("SELECT pipeline.set_places(id, pool) FROM pipeline.phases WHERE workflow = ANY (:workflows)")
 CHAIN = text("""
     UPDATE pipeline.phases p SET next_id = n.next_id
     FROM (SELECT id, lead(id) OVER (ORDER BY position) AS next_id FROM pipeline.phases
@@ -78,13 +78,14 @@ def introduce(
 
 
 def _write(connection: Connection, workflows: list[DeclaredWorkflow], stale_after: float | None) -> None:
-    """Three round trips, however many there are."""
+    """Four round trips, however many there are."""
     chains = [{"workflow": one.name, "phases": [actor.spec.name for actor in one.phases]} for one in workflows]
     rows = [_row(actor.spec, place, stale_after) for one in workflows for place, actor in enumerate(one.phases, 1)]
     if rows:
         connection.execute(RETIRE, chains)
         connection.execute(UPSERT, rows)
         connection.execute(CHAIN, chains)
+        connection.execute(PLACES, {"workflows": [one.name for one in workflows]})
 
 
 def _row(spec: PhaseSpec, position: int, stale_after: float | None) -> dict[str, object]:
@@ -104,25 +105,9 @@ def _in_force(connection: Connection, workflows: Iterable[str]) -> dict[str, lis
     return found
 
 
-<<<<<<< HEAD
-def _write(connection: Connection, workflow: DeclaredWorkflow, stale_after: float | None) -> None:
-    names = [actor.spec.name for actor in workflow.phases]
-    connection.execute(RETIRE, {"workflow": workflow.name, "phases": names})
-    for position, actor in enumerate(workflow.phases, 1):
-        spec = actor.spec
-        place = {"workflow": spec.workflow, "position": position, "queue": spec.queue, "actor": spec.actor}
-        connection.execute(UPSERT, {**place, **_options(spec, stale_after)})
-    connection.execute(CHAIN, {"workflow": workflow.name, "phases": names})
-    connection.execute(PLACES, {"workflow": workflow.name})
-
-
-def _differences(connection: Connection, workflow: DeclaredWorkflow, stale_after: float | None) -> Iterator[Difference]:
-    in_force = [dict(row) for row in connection.execute(IN_FORCE, {"workflow": workflow.name}).mappings()]
-=======
 def _differences(
     workflow: DeclaredWorkflow, in_force: list[dict[str, Any]], stale_after: float | None
 ) -> Iterator[Difference]:
->>>>>>> 4b193464ed88adc03a998775fd62eb0f2d1991a9
     declared = {actor.spec.name: _options(actor.spec, stale_after) for actor in workflow.phases}
     chains = [" → ".join(chain) for chain in ((row["phase"] for row in in_force), declared)]
     if chains[0] != chains[1]:
