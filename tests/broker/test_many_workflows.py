@@ -23,7 +23,7 @@ def start(place: Place, *queues: str) -> Any:
         "TEST_WORKFLOWS": str(WORKFLOWS),
         "TEST_HOOKS": str(place.folder / "hooks"),
     }
-    return place.worker(threads=8, queues=queues, **settings)
+    return place.worker(threads=8, queues=queues, settings=settings)
 
 
 def all_consumed(place: Place, queues: list[str]) -> bool:
