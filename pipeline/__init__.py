@@ -9,12 +9,11 @@ if TYPE_CHECKING:
     from pipeline.declare.backoff import Backoff, exponential
     from pipeline.declare.errors import BadInput, Cancelled, Permanent, Snooze, StaleClaim, Transient, retry_after
     from pipeline.declare.extension import View, extend
-    from pipeline.declare.job import Job
-    from pipeline.declare.outcome import Done
+    from pipeline.declare.job import Done, Job
     from pipeline.declare.phase import Throttle
     from pipeline.journey.rate_limits import pause_rate_limit, set_rate_limit
     from pipeline.journey.submit import cancel, open_batch, readable_errors, replay, seal_batch, submit, submit_many
-    from pipeline.observe.counters import count
+    from pipeline.observe.instruments import count
     from pipeline.store.database import engine
     from pipeline.testing.dispatch import (
         JobDispatcher,
@@ -76,8 +75,7 @@ _HOMES = {
         "retry_after",
     ),
     "pipeline.declare.extension": ("View", "extend"),
-    "pipeline.declare.job": ("Job",),
-    "pipeline.declare.outcome": ("Done",),
+    "pipeline.declare.job": ("Done", "Job"),
     "pipeline.declare.phase": ("Throttle",),
     "pipeline.journey.rate_limits": ("pause_rate_limit", "set_rate_limit"),
     "pipeline.journey.submit": (
@@ -89,7 +87,7 @@ _HOMES = {
         "submit",
         "submit_many",
     ),
-    "pipeline.observe.counters": ("count",),
+    "pipeline.observe.instruments": ("count",),
     "pipeline.store.database": ("engine",),
     "pipeline.testing.dispatch": (
         "JobDispatcher",

@@ -1,18 +1,95 @@
-"""What a phase function gets: the job it works on."""
+"""What a phase function gets and gives: the job, and what travels with it."""
 
 from __future__ import annotations
 
+import json
+import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from pipeline.declare.errors import Cancelled, StaleClaim
+import orjson
+
+from pipeline.declare.errors import Cancelled, Misuse, StaleClaim
 from pipeline.declare.phase import idempotency_key
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_UUID
+
+
+def encode(value: Mapping[str, Any]) -> bytes:
+    """The JSON of a body or result. Raises ValueError with a sentence about what is not valid JSON."""
+    try:
+        encoded = orjson.dumps(dict(value), option=OPTIONS)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    # orjson writes null for them; nearly all values have none, and are not looked through.
+    if b"null" in encoded and _has_no_number(value):
+        raise ValueError("NaN and Infinity are not valid JSON")
+    return encoded
+
+
+def _has_no_number(value: object) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, Mapping):
+        return any(_has_no_number(one) for one in value.values())
+    return isinstance(value, list | tuple) and any(_has_no_number(one) for one in value)
+
+
+def decode(data: bytes | str) -> Any:
+    """JSON as it can be passed on: PostgreSQL keeps numbers of any size, and says 1e20 in full.
+
+    What has no room in 64 bits comes back as a float, and what is too large for that as its digits.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return json.loads(data, parse_int=_number)
+
+
+def _number(digits: str) -> int | float | str:
+    if math.isinf(size := float(digits)):
+        return digits
+    return int(digits) if abs(size) < 2**63 else size
+
+
+Write = Callable[["Connection"], None]
+
+
+@dataclass(frozen=True)
+class Done:
+    """Success. ``result`` is small and goes to later phases; ``write`` runs in the transaction that ends the phase.
+
+    ``write`` gets an SQLAlchemy connection and must only write: what it does commits together with the
+    job's transition and the hand-over to the next phase, or not at all.
+    """
+
+    result: Mapping[str, Any] | None = None
+    write: Write | None = None
+
+
+def as_done(value: object) -> Done:
+    """What a phase function returned, as a ``Done``: nothing, a mapping, a writing function, or a Done itself."""
+    if value is None:
+        return Done()
+    if isinstance(value, Done):
+        return value
+    if isinstance(value, Mapping):
+        return Done(result=value)
+    if callable(value):
+        return Done(write=value)
+    raise Misuse(
+        f"a phase returns None, a dict, a function that writes, or Done(...); this one returned {type(value).__name__}"
+    )
+
 
 NOBODY = UUID(int=0)
 

@@ -14,11 +14,11 @@ from pipeline.declare.phase import PhaseSpec
 from pipeline.journey.attempt import Attempt
 from pipeline.journey.message import compose
 from pipeline.observe import logs
-from pipeline.observe.counters import count
+from pipeline.observe.instruments import count
 from pipeline.store import database
 from pipeline.store.gateway import sending, settlement
-from pipeline.store.gateway.completion import Completed, Continued, Lost
 from pipeline.store.gateway.settlement import Release, Snooze
+from pipeline.store.group_commit import Completed, Continued, Lost
 
 if TYPE_CHECKING:
     from pipeline.worker.liveness import Liveness

@@ -10,8 +10,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import database_is_unable
-from pipeline.declare.job import Job, Services
-from pipeline.declare.json import decode
+from pipeline.declare.job import Job, Services, decode
 from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.journey.rate_limits import take_permit
 from pipeline.store import database

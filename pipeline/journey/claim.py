@@ -13,16 +13,16 @@ from pipeline.declare.errors import database_is_unable
 from pipeline.declare.phase import PhaseSpec
 from pipeline.journey.attempt import Attempt
 from pipeline.journey.settle import DEAD_LETTERED
-from pipeline.observe.counters import count
+from pipeline.observe.instruments import count
 from pipeline.store import database
 from pipeline.store.gateway import client, session, settlement
-from pipeline.store.group_statement import Ask, ClaimRow
+from pipeline.store.group_commit import Ask, ClaimRow
 
 if TYPE_CHECKING:
     from pipeline.broker.delivery import Delivery
     from pipeline.journey.message import MessageRef
     from pipeline.store.gateway.settlement import TakeOver
-    from pipeline.store.group_statement import ClaimVerdict
+    from pipeline.store.group_commit import ClaimVerdict
     from pipeline.worker.process import WorkerProcess
 
 # A lock that is free for a moment may belong to a worker that is just reconnecting: look twice.

@@ -5,20 +5,18 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from pipeline.declare.outcome import Done, as_done
+from pipeline.declare.job import Done, as_done
 from pipeline.declare.registry import DeclaredPhase, Work
 from pipeline.journey.claim import claim_phase
 from pipeline.journey.message import InvalidEnvelope, read_ref
 from pipeline.journey.settle import settle
-from pipeline.observe.counters import count
-from pipeline.observe.histograms import observe_duration
-from pipeline.observe.tracing import phase_span
+from pipeline.observe.instruments import count, observe_duration, phase_span
 
 if TYPE_CHECKING:
     from pipeline.broker.delivery import Delivery
     from pipeline.declare.phase import PhaseSpec
     from pipeline.journey.attempt import Attempt
-    from pipeline.store.gateway.completion import Completed
+    from pipeline.store.group_commit import Completed
     from pipeline.worker.process import WorkerProcess
 
 

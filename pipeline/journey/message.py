@@ -12,7 +12,7 @@ from dramatiq import Message
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.declare.errors import BadInput
-from pipeline.declare.json import decode
+from pipeline.declare.job import decode
 from pipeline.declare.phase import PhaseSpec
 
 VERSION = "1.0"

@@ -11,7 +11,6 @@ from time import sleep
 from typing import TYPE_CHECKING
 
 from pipeline import settings
-from pipeline.declare import json
 from pipeline.declare.errors import (
     Cancelled,
     Crashed,
@@ -22,16 +21,15 @@ from pipeline.declare.errors import (
     StaleClaim,
     classify,
 )
-from pipeline.declare.outcome import Done
+from pipeline.declare.job import Done, encode
 from pipeline.declare.phase import BODY_LIMIT
 from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.journey.write import FIRST_PAUSE, LONGEST_PAUSE, StillLocked, complete_with_write
-from pipeline.observe.counters import count
+from pipeline.observe.instruments import count
 from pipeline.store.database import insist
 from pipeline.store.gateway import rate_limits, settlement
-from pipeline.store.gateway.completion import Completed
 from pipeline.store.gateway.settlement import Crash, Fail, Release, Retry, Snooze, Transition, Verdict
-from pipeline.store.group_statement import Completion
+from pipeline.store.group_commit import Completed, Completion
 
 if TYPE_CHECKING:
     from pipeline.worker.process import WorkerProcess
@@ -88,7 +86,7 @@ def encode_result(attempt: Attempt, done: Done) -> str | None:
     if done.result is None:
         return None
     try:
-        encoded = json.encode(done.result)
+        encoded = encode(done.result)
     except ValueError as error:
         raise Misuse(f"phase {attempt.spec.name} returned a result that is not valid JSON: {error}") from None
     if len(encoded) > BODY_LIMIT:

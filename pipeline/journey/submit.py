@@ -13,10 +13,10 @@ import psycopg
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from pipeline.declare import json
 from pipeline.declare.errors import BadInput
+from pipeline.declare.job import encode
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
-from pipeline.observe.counters import count
+from pipeline.observe.instruments import count
 from pipeline.store import database
 from pipeline.store.gateway import client
 
@@ -115,7 +115,7 @@ def seal_batch(caller: Caller, batch: UUID) -> None:
 
 def _encode(body: Mapping[str, Any], place: int) -> str:
     try:
-        encoded = json.encode(body)
+        encoded = encode(body)
     except ValueError as error:
         raise BadInput(
             f"body {place} is not valid JSON: {error}; send references (strings, numbers, lists, objects)"

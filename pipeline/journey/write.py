@@ -11,8 +11,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from pipeline.declare.errors import StaleClaim, database_is_unable
 from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.store import database
-from pipeline.store.gateway import completion, settlement
-from pipeline.store.gateway.completion import Answer, Completed, Locked, Lost
+from pipeline.store.gateway import settlement
+from pipeline.store.group_commit import Answer, Completed, Locked, Lost, complete_one
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
@@ -45,7 +45,7 @@ def complete_with_write(
     After so many ``tries`` that found the row locked, StillLocked is raised.
     """
     complete = partial(
-        completion.complete,
+        complete_one,
         job_id=attempt.job_id,
         fence=attempt.fence,
         worker_no=worker_no,

@@ -11,7 +11,7 @@ from pipeline.broker import counts
 from pipeline.broker.topology import dead_letter_queue
 from pipeline.journey.message import InvalidEnvelope, parse
 from pipeline.observe import logs
-from pipeline.observe.counters import count
+from pipeline.observe.instruments import count
 from pipeline.store.engine import Wire
 from pipeline.store.gateway import recovery
 

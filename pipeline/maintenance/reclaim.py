@@ -8,7 +8,7 @@ from time import monotonic
 from uuid import UUID
 
 from pipeline.observe import logs
-from pipeline.observe.counters import count
+from pipeline.observe.instruments import count
 from pipeline.store.engine import Wire
 from pipeline.store.gateway import recovery
 from pipeline.store.gateway.recovery import Reclaimed, SilentJob

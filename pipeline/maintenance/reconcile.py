@@ -10,7 +10,7 @@ from pipeline.broker.counts import all_messages
 from pipeline.maintenance.dead_letters import read_back
 from pipeline.maintenance.passive import Asked, PassiveLooks, Verdict
 from pipeline.observe import logs
-from pipeline.observe.counters import count
+from pipeline.observe.instruments import count
 from pipeline.settings import Settings
 from pipeline.store.engine import Wire
 from pipeline.store.gateway import reconciliation

@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from pipeline.declare.extension import extensions, load
-from pipeline.observe.histograms import BOUNDS, outcomes
+from pipeline.observe.instruments import BOUNDS, outcomes
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -7,7 +7,7 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import set_json_loads
 from sqlalchemy import Engine, ExceptionContext, create_engine, event
 
-from pipeline.declare.json import decode
+from pipeline.declare.job import decode
 
 # A connection outside of any pool, for a thread of its own.
 Wire = psycopg.Connection[TupleRow]

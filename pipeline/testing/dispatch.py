@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID, uuid4
 
-from pipeline.declare.job import Job, Services
-from pipeline.declare.outcome import Done, as_done
+from pipeline.declare.job import Done, Job, Services, as_done
 from pipeline.journey import submit as steer
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from pipeline.declare.errors import Cancelled, Crashed, Permanent, Snooze, StaleClaim, Transient
-from pipeline.declare.outcome import Done
+from pipeline.declare.job import Done
 from pipeline.declare.registry import find_phase, workflows
 from pipeline.journey.attempt import Attempt, Interrupted
-from pipeline.store.gateway.completion import Completed, HandedOver, Repeated, Succeeded
+from pipeline.store.group_commit import Completed, HandedOver, Repeated, Succeeded
 
 if TYPE_CHECKING:
     from pipeline.worker.process import WorkerProcess

@@ -20,13 +20,12 @@ from uuid import UUID
 import orjson
 
 from pipeline.declare.errors import Cancelled, GiveUp, SnoozeFor, StaleClaim, classify
-from pipeline.declare.job import Job
-from pipeline.declare.outcome import as_done
+from pipeline.declare.job import Job, as_done
 from pipeline.journey.attempt import Attempt
 
 if TYPE_CHECKING:
     from pipeline.declare.registry import DeclaredPhase
-    from pipeline.store.gateway.completion import Completed
+    from pipeline.store.group_commit import Completed
 
 
 def main() -> None:
@@ -94,7 +93,7 @@ def _run(
 
 
 def _completed(completed: Completed) -> dict[str, Any]:
-    from pipeline.store.gateway.completion import HandedOver, Repeated
+    from pipeline.store.group_commit import HandedOver, Repeated
 
     match completed:
         case HandedOver():

@@ -15,7 +15,7 @@ import psycopg
 
 from pipeline.journey.attempt import Attempt
 from pipeline.observe import logs
-from pipeline.observe.counters import count
+from pipeline.observe.instruments import count
 from pipeline.store.engine import Wire, connect
 from pipeline.store.gateway.liveness import (
     NotHeld,

@@ -11,8 +11,7 @@ import orjson
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.inbound import Inbound
 from pipeline.broker.outbound import Outbound
-from pipeline.declare.job import Job
-from pipeline.declare.outcome import Done
+from pipeline.declare.job import Done, Job
 from pipeline.declare.phase import PhaseSpec
 from pipeline.journey.advance import Advance
 from pipeline.journey.attempt import Attempt
@@ -20,13 +19,11 @@ from pipeline.journey.checkpoint import job_of
 from pipeline.journey.settle import settle_for_good
 from pipeline.maintenance.temp_folders import TempFolders, database_id
 from pipeline.observe import logs
-from pipeline.observe.counters import snapshot
+from pipeline.observe.instruments import snapshot
 from pipeline.settings import Settings
 from pipeline.store.engine import connect
-from pipeline.store.gateway.completion import Completed
 from pipeline.store.gateway.liveness import Report
-from pipeline.store.group_commit import Committer
-from pipeline.store.group_statement import Completion
+from pipeline.store.group_commit import Committer, Completed, Completion
 from pipeline.worker import isolate
 from pipeline.worker.deadlines import Watch
 from pipeline.worker.essential import essential_thread

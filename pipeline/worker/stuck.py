@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.journey.attempt import Attempt, Interrupted
 from pipeline.journey.settle import settle_for_good
-from pipeline.observe.counters import count
+from pipeline.observe.instruments import count
 from pipeline.store import database
 from pipeline.store.gateway import session
 

@@ -14,7 +14,6 @@ from pipeline.store import engine as engines
 from pipeline.store.engine import Wire
 from pipeline.store.gateway import (
     client,
-    completion,
     liveness,
     reading,
     reconciliation,
@@ -24,9 +23,21 @@ from pipeline.store.gateway import (
     settlement,
     upkeep,
 )
-from pipeline.store.gateway.completion import Completed, Continued, HandedOver, Locked, Lost, Repeated, Succeeded
 from pipeline.store.gateway.settlement import Crash, Fail, Release, Retry, Snooze, Transition
-from pipeline.store.group_statement import Ask, Completion, GroupStatement
+from pipeline.store.group_commit import (
+    Answer,
+    Ask,
+    Completed,
+    Completion,
+    Continued,
+    GroupStatement,
+    HandedOver,
+    Locked,
+    Lost,
+    Repeated,
+    Succeeded,
+    complete_one,
+)
 from tests.databases import Lasting
 from tests.db import steps
 from tests.db.conftest import Connect
@@ -51,10 +62,8 @@ def pooled(servers: Servers, lasting: Lasting, database: Db) -> Iterator[Connect
     engine.dispose()
 
 
-def complete(
-    pooled: Connection, hold: Hold, continuing: str | None = None, result: str | None = None
-) -> completion.Answer:
-    return completion.complete(pooled, hold.job, hold.fence, worker_no=1, result=result, continuing=continuing)
+def complete(pooled: Connection, hold: Hold, continuing: str | None = None, result: str | None = None) -> Answer:
+    return complete_one(pooled, hold.job, hold.fence, worker_no=1, result=result, continuing=continuing)
 
 
 @pytest.mark.parametrize(

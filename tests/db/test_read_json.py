@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.declare.json import decode
+from pipeline.declare.job import decode
 from pipeline.dev.services import Servers
 from pipeline.store.engine import connect, engine
 from tests.databases import Databases

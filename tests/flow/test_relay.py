@@ -10,9 +10,8 @@ import psycopg
 import pytest
 
 from pipeline.dev.services import Servers
-from pipeline.journey import refusals
-from pipeline.journey.refusals import FIRST, LONGEST, Refusals
-from pipeline.journey.relay import Relay
+from pipeline.journey import relay
+from pipeline.journey.relay import FIRST, LONGEST, Refusals, Relay
 from pipeline.store.leader import DEPOSE, LeaderLock, waiting_to_lead
 from tests.databases import Databases
 from tests.place import Place
@@ -57,7 +56,7 @@ def lost(lock: LeaderLock) -> bool:
 def test_a_queue_that_refuses_is_left_alone_longer_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others are not held up by it; the first success forgets it."""
     clock = 100.0
-    monkeypatch.setattr(refusals, "monotonic", lambda: clock)
+    monkeypatch.setattr(relay, "monotonic", lambda: clock)
     queues = Refusals()
     pauses = []
     for _ in range(8):

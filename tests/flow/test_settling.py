@@ -20,7 +20,7 @@ from pipeline.declare.phase import PhaseSpec
 from pipeline.journey.attempt import Attempt
 from pipeline.journey.write import complete_with_write
 from pipeline.store import database
-from pipeline.store.gateway.completion import Repeated
+from pipeline.store.group_commit import Repeated
 from tests.db import steps
 from tests.place import Place
 

@@ -12,7 +12,7 @@ import pytest
 
 from actors.scrape import cache as module
 from actors.scrape.cache import FILE, Cache
-from pipeline.observe.counters import snapshot
+from pipeline.observe.instruments import snapshot
 
 MEBIBYTE = 1 << 20
 

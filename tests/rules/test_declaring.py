@@ -10,9 +10,8 @@ from uuid import uuid4
 import pytest
 
 from pipeline import BadInput, Job, Permanent, Workflow
-from pipeline.declare import json
 from pipeline.declare.errors import GiveUp, Misuse, classify
-from pipeline.declare.outcome import as_done
+from pipeline.declare.job import as_done, encode
 from tests.rules.test_errors import NOW
 
 
@@ -75,12 +74,12 @@ def test_what_a_phase_must_not_return_fails_its_job_at_once(value: object) -> No
 def test_what_json_cannot_say_is_refused_and_not_changed(value: dict[str, object]) -> None:
     """NaN would come back as null, which is another number."""
     with pytest.raises(ValueError, match=r"not JSON serializable|NaN and Infinity are not valid JSON"):
-        json.encode(value)
+        encode(value)
 
 
 def test_null_is_fine() -> None:
     """Only what cannot be said is refused."""
-    assert json.encode({"a": None, "b": [None, {"c": 1.5}]}) == b'{"a":null,"b":[null,{"c":1.5}]}'
+    assert encode({"a": None, "b": [None, {"c": 1.5}]}) == b'{"a":null,"b":[null,{"c":1.5}]}'
 
 
 def test_a_result_is_found_by_the_functions_own_name() -> None:

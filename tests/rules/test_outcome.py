@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.declare.outcome import Done, as_done
+from pipeline.declare.job import Done, as_done
 
 
 def test_nothing_is_a_success_without_a_result() -> None:

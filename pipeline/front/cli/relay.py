@@ -12,7 +12,7 @@ from pipeline import settings
 from pipeline.actors import broker
 from pipeline.maintenance.leading import Leading
 from pipeline.observe import logs
-from pipeline.observe.counters import snapshot
+from pipeline.observe.instruments import snapshot
 from pipeline.store.gateway.liveness import Report
 from pipeline.worker.liveness import Liveness, new_worker_id
 from pipeline.worker.prepare import prepare

@@ -17,8 +17,7 @@ from actors.website.prompt_forming import prompt_forming
 from actors.website.store import load_page, save_page, stored_analysis
 from actors.website.website_analysis import website_analysis
 from pipeline.declare.errors import Permanent
-from pipeline.declare.job import Job
-from pipeline.declare.outcome import Done
+from pipeline.declare.job import Done, Job
 from pipeline.dev.services import Servers
 from pipeline.store.engine import engine as open_engine
 from pipeline.testing import FakeServices

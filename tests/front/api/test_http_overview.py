@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pipeline.front.api import events
 from pipeline.journey.submit import open_batch, seal_batch, submit, submit_many
-from pipeline.observe.histograms import BOUNDS
+from pipeline.observe.instruments import BOUNDS
 from tests.place import Place
 
 
@@ -150,12 +150,12 @@ def test_workers_counters_are_totals_that_never_fall(place: Place, api: httpx.Cl
 
 def test_durations_are_counted_into_the_first_bucket_that_holds_them() -> None:
     """As the collector reads them."""
-    from pipeline.observe import counters, histograms
+    from pipeline.observe import instruments
 
-    before = counters.snapshot()
+    before = instruments.snapshot()
     for seconds in (0.0, 0.005, 0.3, 301.0):
-        histograms.observe_duration("t.durations", seconds)
-    new = {name: n - before.get(name, 0) for name, n in counters.snapshot().items() if "t.durations" in name}
+        instruments.observe_duration("t.durations", seconds)
+    new = {name: n - before.get(name, 0) for name, n in instruments.snapshot().items() if "t.durations" in name}
     assert new == {
         "duration.t.durations.0.005": 2,
         "duration.t.durations.0.5": 1,

@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 TRACE, SPAN = "a" * 32, "b" * 16
 PROGRAM = f"""
-from pipeline.observe.tracing import phase_span
+from pipeline.observe.instruments import phase_span
 with phase_span("website.page", "00-{TRACE}-{SPAN}-01", job="j1", attempt=2) as outgoing:
     print(outgoing)
 try:

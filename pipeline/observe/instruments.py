@@ -1,14 +1,14 @@
-"""OpenTelemetry: a span for each phase of a job, joined to the trace of whoever submitted it.
-
-Off, and free of cost, unless OTEL_EXPORTER_OTLP_ENDPOINT is set; the other OTEL_… variables are the SDK's own.
-"""
+"""What attempts leave behind for people: counts, durations and spans."""
 
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from pipeline.declare.extras import MissingExtra, require
@@ -16,6 +16,58 @@ from pipeline.observe import logs
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
+
+_counts: Counter[str] = Counter()
+_lock = Lock()
+
+
+def count(name: str, n: int = 1) -> None:
+    """Add to a counter, for example ``refused.already_running``."""
+    with _lock:
+        _counts[name] += n
+
+
+def snapshot() -> dict[str, int]:
+    """All counts of this process since it started."""
+    with _lock:
+        return dict(_counts)
+
+
+BOUNDS = ("0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60", "300", "inf")
+_LIMITS = [float(bound) for bound in BOUNDS]
+OUTCOMES = frozenset(
+    {
+        "succeeded",
+        "retried",
+        "exhausted",
+        "failed",
+        "snoozed",
+        "released",
+        "crashed",
+        "stale",
+        "poisoned",
+        "cancelled",
+        "undeliverable",
+        "lost",
+    }
+)
+
+
+def observe_duration(queue: str, seconds: float) -> None:
+    """Count one execution of a phase."""
+    bound = BOUNDS[bisect_left(_LIMITS, seconds)]
+    count(f"duration.{queue}.{bound}")
+    count(f"duration.{queue}.ms", round(seconds * 1000))
+
+
+def outcomes(counters: dict[str, int], queues: list[str]) -> Iterator[tuple[str, str, str, int]]:
+    """Counters named ``<queue>.<outcome>``: (name, queue, outcome, count)."""
+    known = set(queues)
+    for name, n in counters.items():
+        queue, _, outcome = name.rpartition(".")
+        if queue in known and outcome in OUTCOMES:
+            yield name, queue, outcome, n
+
 
 log = logs.get("pipeline.tracing")
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
