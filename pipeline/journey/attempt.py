@@ -1,33 +1,183 @@
-"""A claim: the right to work on a job, proven by its fence."""
+"""One attempt at one phase, from the message's arrival to the commit: claim, run, settle, and on to the next phase."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from dramatiq.middleware import Interrupt, raise_thread_exception
+from dramatiq.middleware import raise_thread_exception
+from sqlalchemy.exc import SQLAlchemyError
 
-from pipeline.declare.phase import PhaseSpec
+from pipeline.broker.inbound import Inbound
+from pipeline.declare.errors import Misuse, Permanent
+from pipeline.declare.job import Done, Job, Services, as_done, decode, encode
+from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
+from pipeline.declare.registry import DeclaredPhase, Work
+from pipeline.journey import checkpoint, unclaimed
+from pipeline.journey.checkpoint import Interrupted
+from pipeline.journey.message import InvalidEnvelope, compose, read_ref
+from pipeline.journey.rate_limits import take_permit
+from pipeline.observe import logs
+from pipeline.observe.instruments import count, observe_duration, phase_span
+from pipeline.store import database
+from pipeline.store.gateway import sending, settlement
+from pipeline.store.gateway.settlement import Release, Snooze
+from pipeline.store.group_commit import Ask, ClaimRow, Completed, Completion, Continued, Lost
 
 if TYPE_CHECKING:
     import psycopg
 
     from pipeline.broker.delivery import Delivery
-    from pipeline.declare.job import Job
+    from pipeline.journey.message import MessageRef
+    from pipeline.store.gateway.settlement import TakeOver
+    from pipeline.store.group_commit import ClaimVerdict
+    from pipeline.worker.process import WorkerProcess
 
+log = logs.get("pipeline.worker")
+
+# How often a claim is looked at anew, before its message waits on its own.
+LOOKS = 20
 # A write that begins near the end of the time limit still gets this long.
 WRITE_TIME = 5.0
 CANCEL_TIMEOUT = 2.0
 STEP = 0.1
+# Rows that another transaction holds.
+ASK_AGAIN = 0.5
+LOST_CONNECTION = Snooze("lost_connection", 0.0, None, asked=False)
+# RabbitMQ wants a message acknowledged within half an hour, and counts from the job's first phase on.
+CONSUMER_TIMEOUT = 1800.0
+LONGEST_CARRIED = 0.8 * CONSUMER_TIMEOUT
 
 
-class Interrupted(Interrupt):
-    """Raised inside a running phase: cancelled, lost, out of time, or the worker shuts down."""
+def execute(worker: WorkerProcess, phase: DeclaredPhase, message: tuple[object, ...]) -> None:
+    """Claim the message's job, do the work, settle. Errors go to the Retries middleware, which settles them."""
+    delivery = worker.delivery()
+    # From here on the message is acknowledged only for a reason: a settled job, or nothing to do.
+    delivery.deferred = True
+    # A job that continues in this worker comes with its attempt.
+    attempt = delivery.attempt or receive(worker, phase.spec, message, delivery)
+    if attempt is None:
+        return
+    # The heartbeat goes on until the settlement commits, however long PostgreSQL lets it wait. After an exception that
+    # is the Retries middleware's business.
+    settle(worker, attempt, run(worker, attempt, phase.work))
+
+
+def receive(worker: WorkerProcess, spec: PhaseSpec, message: tuple[object, ...], delivery: Delivery) -> Attempt | None:
+    """Claim the message's job, or find out that there is nothing to do."""
+    if not worker.inbound.begin(delivery):
+        return None
+    try:
+        ref = read_ref(spec, message)
+    except InvalidEnvelope as error:
+        count("refused.invalid_envelope")
+        worker.log.error("message refused", queue=spec.queue, reason=str(error))
+        delivery.fail()
+        delivery.deferred = False
+        return None
+    attempt = delivery.attempt = claim(worker, spec, ref, delivery)
+    return attempt
+
+
+def run(worker: WorkerProcess, attempt: Attempt, work: Work) -> Done | Completed:
+    """Do the work, in this thread or in a child process of its own."""
+    job = worker.job(attempt)
+    attempt.job = job
+    worker.held.add(attempt)
+    started = monotonic()
+    try:
+        with attempt, phase_span(attempt.spec.queue, job.traceparent, job=str(job.id), fence=job.fence) as traceparent:
+            job.span = traceparent
+            return worker.run_isolated(attempt) if attempt.isolated else as_done(work(job))
+    finally:
+        if not attempt.abandoned:
+            observe_duration(attempt.spec.queue, monotonic() - started)
+        job.clean_up()
+
+
+def claim(worker: WorkerProcess, spec: PhaseSpec, ref: MessageRef, delivery: Delivery) -> Attempt | None:
+    """A claim, or None when there is nothing to do now: the message has done its part, for a reason that is counted,
+    or it is set aside because nothing can be said yet."""
+    for _ in range(LOOKS):
+        row = worker.committer.claim(Ask(ref.job_id, spec.queue, ref.send, ref.sent_at, delivery))
+        verdict: ClaimVerdict | TakeOver = row.verdict
+        if verdict == "claimed":
+            return _attempt(spec, ref.job_id, row, delivery)
+        if verdict == "running" and ref.send is not None:
+            verdict = unclaimed.meet(worker, ref, row.holder or "", row.fence, delivery)
+        if verdict == "locked" and unclaimed.set_aside(worker, delivery):
+            return None
+        if verdict not in ("locked", "claimed", "changed"):
+            unclaimed.refuse(worker, ref, delivery, verdict)
+            return None
+    worker.inbound.set_aside(delivery, unclaimed.LONGEST_ASIDE)
+    return None
+
+
+def _attempt(spec: PhaseSpec, job_id: UUID, row: ClaimRow, delivery: Delivery) -> Attempt:
+    return Attempt(
+        spec=spec,
+        job_id=job_id,
+        fence=row.fence,
+        attempts=row.attempts,
+        max_attempts=row.max_attempts,
+        crashes=row.crashes,
+        isolated=bool(row.isolated),
+        priority=row.priority,
+        body=row.body,
+        results=row.result or "{}",
+        trace_id=row.trace_id,
+        span_id=row.span_id,
+        delivery=delivery,
+    )
+
+
+def settle(worker: WorkerProcess, attempt: Attempt, done: Done | Completed) -> None:
+    """Success: with writes in one transaction of their own, without them in the process's next batch."""
+    if not isinstance(done, Done):
+        finished(worker, attempt, done)
+        return
+    attempt.result = result = encode_result(attempt, done)
+    continuing = worker.advance.way(attempt)
+    if done.write is None:
+        if attempt.finish():
+            completion = Completion(attempt, result, continuing)
+            worker.committer.complete(completion)
+            if continuing is not None:
+                completion.wait()
+        return
+    from pipeline.journey.write import settle_with_write
+
+    settle_with_write(worker, attempt, done.write, result, continuing)
+
+
+def finished(worker: WorkerProcess, attempt: Attempt, completed: Completed) -> None:
+    """If its thread was given up in the meantime, whoever did so learns that it had committed (see settle_error)."""
+    if attempt.finish():
+        worker.advance.committed([(attempt, completed)])
+
+
+def encode_result(attempt: Attempt, done: Done) -> str | None:
+    """The phase's result as JSON, refused when it is too big to travel with the job."""
+    if done.result is None:
+        return None
+    try:
+        encoded = encode(done.result)
+    except ValueError as error:
+        raise Misuse(f"phase {attempt.spec.name} returned a result that is not valid JSON: {error}") from None
+    if len(encoded) > BODY_LIMIT:
+        raise Permanent(
+            f"phase {attempt.spec.name} returned {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
+            "store the data in a table or a file and return a reference"
+        )
+    return encoded.decode()
 
 
 @dataclass(eq=False)
@@ -183,3 +333,169 @@ def _with(results: str, phase: str, result: str | None) -> str:
         return results
     separator = "" if results == "{}" else ","
     return f'{results[:-1]}{separator}"{phase}":{result}}}'
+
+
+class Held:
+    """The attempts of this process: the heartbeat beats for them, and the watch ends those that are out of time."""
+
+    def __init__(self) -> None:
+        self._attempts: dict[UUID, Attempt] = {}
+        self._lock = threading.Lock()
+        self.next_look = float("inf")
+        self.wake: Callable[[], None] = lambda: None
+
+    def __contains__(self, attempt: Attempt) -> bool:
+        return self._attempts.get(attempt.job_id) is attempt
+
+    def add(self, attempt: Attempt) -> None:
+        """Nobody is woken unless its time is over before all others'."""
+        with self._lock:
+            self._attempts[attempt.job_id] = attempt
+        if attempt.deadline < self.next_look:
+            self.wake()
+
+    def remove(self, attempt: Attempt) -> None:
+        """Its settlement is committed, or nothing of it counts."""
+        with self._lock:
+            if self._attempts.get(attempt.job_id) is attempt:
+                del self._attempts[attempt.job_id]
+
+    def all(self) -> list[Attempt]:
+        with self._lock:
+            return list(self._attempts.values())
+
+
+class Advance:
+    """A message carries its job as far as it can go: whoever ends a phase claims the next one in the same statement.
+
+    If the worker dies, the message comes back, and its job is sent to the queue where it belongs. ``following``: the
+    phase after each queue, of those that this process serves. ``lost`` hears of attempts whose job is no longer theirs.
+    """
+
+    def __init__(
+        self,
+        inbound: Inbound,
+        held: Held,
+        worker_no: int,
+        following: Mapping[str, PhaseSpec],
+        *,
+        lost: Callable[[Attempt], None],
+    ) -> None:
+        self._inbound = inbound
+        self._held = held
+        self._worker_no = worker_no
+        self._lost = lost
+        self._following = following
+
+    def way(self, attempt: Attempt) -> str | None:
+        """The queue that the job may continue in here. None if the thread or the message is needed for something else.
+
+        Order between phases is the workflow's choice: a job that began goes first, unless one of a higher priority
+        waits in this process (finish-first); or it goes only if nothing else waits (start-first).
+        """
+        following = self._following.get(attempt.spec.queue)
+        if following is None or not attempt.delivery.live or not self._inbound.consumes(following.queue):
+            return None
+        if self._inbound.has_waiting(None if following.start_first else attempt.priority):
+            return None
+        carried = monotonic() - attempt.delivery.arrived
+        return following.queue if carried + following.time_limit <= LONGEST_CARRIED else None
+
+    def committed(self, batch: Sequence[tuple[Attempt, Completed]]) -> None:
+        """Acknowledge what has done its part, and take up the rest."""
+        for attempt, completed in batch:
+            if isinstance(completed, Lost):
+                count("discarded")
+                log.warning("result discarded: the claim was lost", job=str(attempt.job_id), fence=attempt.fence)
+                self._lost(attempt)
+            else:
+                count(f"{attempt.spec.queue}.succeeded")
+        self._inbound.ack(attempt.delivery for attempt, completed in batch if not isinstance(completed, Continued))
+        for attempt, completed in batch:
+            if isinstance(completed, Continued):
+                self._continue(attempt, completed)
+            # Committed: no heartbeat any more. Attempt and message name each other, and would wait for the collector.
+            self._held.remove(attempt)
+            attempt.delivery.attempt = attempt.job = None
+
+    def _continue(self, ended: Attempt, continued: Continued) -> None:
+        """The job is ours again, in its next phase: a thread takes it up as if a message had brought it."""
+        spec = self._following[ended.spec.queue]
+        message = compose(
+            job_id=ended.job_id,
+            queue=spec.queue,
+            actor=spec.actor,
+            send=continued.send,
+            attempt=1,
+            max_attempts=continued.max_attempts,
+            sent_at=continued.at,
+            priority=ended.priority,
+            body=ended.body,
+            trace_id=ended.trace_id,
+            span_id=ended.span_id,
+        )
+        delivery = ended.delivery.continuing(message)
+        delivery.attempt = ended.next(spec, delivery, fence=continued.fence, max_attempts=continued.max_attempts)
+        count("continued")
+        self._held.add(delivery.attempt)
+        self._inbound.begin_here(delivery)
+
+    def recall(self, attempt: Attempt) -> None:
+        """It committed, but the answer was lost, so that nobody continues with the job: it is sent again."""
+        ask = partial(sending.continued, worker_no=self._worker_no, jobs=[attempt.job_id], fences=[attempt.fence])
+        for job_id, fence in database.insist(ask):
+            wait = partial(settlement.settle, job_id=job_id, fence=fence, transition=LOST_CONNECTION)
+            while database.insist(wait) == "locked":
+                sleep(ASK_AGAIN)
+
+    def release(self) -> None:
+        """At the end: what no thread has taken up waits for another worker. Tried once: its message comes back, too."""
+        unbegun = [attempt for attempt in self._held.all() if attempt.job is None and not attempt.finished]
+        try:
+            for attempt in unbegun:
+                with database.engine().begin() as connection:
+                    verdict = settlement.settle(connection, attempt.job_id, attempt.fence, Release())
+                if verdict != "locked":
+                    self._held.remove(attempt)
+        except SQLAlchemyError as error:
+            log.warning("PostgreSQL is away; jobs are left to redelivery", jobs=len(unbegun), error=str(error))
+
+
+class AttemptServices(Services):
+    """What a job reaches while this attempt holds it."""
+
+    def __init__(self, attempt: Attempt, folder: Callable[[], Path]) -> None:
+        self._attempt = attempt
+        self._folder = folder
+
+    @cached_property
+    def temp_root(self) -> Path:
+        return self._folder()
+
+    def read(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        return checkpoint.read_rows(statement, parameters)
+
+    def keep(self, statement: str, parameters: Mapping[str, Any]) -> bool:
+        return checkpoint.keep_rows(self._attempt, statement, parameters)
+
+    def report(self, done: int, total: int) -> bool:
+        return checkpoint.report_progress(self._attempt, done, total)
+
+    def take_permit(self, rate_limit: str, calls: int) -> None:
+        take_permit(self._attempt.job_id, rate_limit, calls)
+
+
+def job_of(attempt: Attempt, folder: Callable[[], Path]) -> Job:
+    """The job as the phase function sees it."""
+    return Job(
+        id=attempt.job_id,
+        workflow=attempt.spec.workflow,
+        phase=attempt.spec.name,
+        body=decode(attempt.body),
+        results=decode(attempt.results),
+        attempt=attempt.attempts + 1,
+        fence=attempt.fence,
+        trace_id=attempt.trace_id,
+        span_id=attempt.span_id,
+        services=AttemptServices(attempt, folder),
+    )

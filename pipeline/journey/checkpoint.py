@@ -3,58 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from dramatiq.middleware import Interrupt
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import database_is_unable
-from pipeline.declare.job import Job, Services, decode
-from pipeline.journey.attempt import Attempt, Interrupted
-from pipeline.journey.rate_limits import take_permit
 from pipeline.store import database
 from pipeline.store.gateway import session, settlement
+
+if TYPE_CHECKING:
+    from pipeline.journey.attempt import Attempt
 
 Answer = TypeVar("Answer")
 
 FIRST, LONGEST = 0.05, 2.0
 
 
-class AttemptServices(Services):
-    """What a job reaches while this attempt holds it."""
-
-    def __init__(self, attempt: Attempt, temp_root: Path) -> None:
-        self._attempt = attempt
-        self.temp_root = temp_root
-
-    def read(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        return read_rows(statement, parameters)
-
-    def keep(self, statement: str, parameters: Mapping[str, Any]) -> bool:
-        return keep_rows(self._attempt, statement, parameters)
-
-    def report(self, done: int, total: int) -> bool:
-        return report_progress(self._attempt, done, total)
-
-    def take_permit(self, rate_limit: str, calls: int) -> None:
-        take_permit(self._attempt.job_id, rate_limit, calls)
-
-
-def job_of(attempt: Attempt, temp_root: Path) -> Job:
-    """The job as the phase function sees it."""
-    return Job(
-        id=attempt.job_id,
-        workflow=attempt.spec.workflow,
-        phase=attempt.spec.name,
-        body=decode(attempt.body),
-        results=decode(attempt.results),
-        attempt=attempt.attempts + 1,
-        fence=attempt.fence,
-        trace_id=attempt.trace_id,
-        span_id=attempt.span_id,
-        services=AttemptServices(attempt, temp_root),
-    )
+class Interrupted(Interrupt):
+    """Raised inside a running phase: cancelled, lost, out of time, or the worker shuts down."""
 
 
 def read_rows(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -1,12 +1,9 @@
-"""The end of an attempt. Every way out carries the fence; zero rows mean that the attempt lost its job."""
+"""The end of an attempt that did not succeed. Every way out carries the fence; zero rows mean that it lost its job."""
 
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING
 
@@ -15,86 +12,26 @@ from pipeline.declare.errors import (
     Cancelled,
     Crashed,
     GiveUp,
-    Misuse,
-    Permanent,
     SnoozeFor,
     StaleClaim,
     classify,
 )
-from pipeline.declare.job import Done, encode
-from pipeline.declare.phase import BODY_LIMIT
-from pipeline.journey.attempt import Attempt, Interrupted
-from pipeline.journey.write import FIRST_PAUSE, LONGEST_PAUSE, StillLocked, complete_with_write
+from pipeline.journey.checkpoint import Interrupted
 from pipeline.observe.instruments import count
 from pipeline.store.database import insist
 from pipeline.store.gateway import rate_limits, settlement
 from pipeline.store.gateway.settlement import Crash, Fail, Release, Retry, Snooze, Transition, Verdict
-from pipeline.store.group_commit import Completed, Completion
 
 if TYPE_CHECKING:
+    from pipeline.journey.attempt import Attempt
     from pipeline.worker.process import WorkerProcess
 
 # How often a worker's thread asks for a row that another transaction holds, before it leaves that to one that can wait.
 TRIES = 3
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 DEAD_LETTERED = ("exhausted", "poisoned")
 # How an attempt ends that others end: it was cancelled, or its worker looked dead.
 TAKEN_AWAY = ("lost", "cancelled", "crashed", "stale")
-
-
-def settle(worker: WorkerProcess, attempt: Attempt, done: Done | Completed) -> None:
-    """Success: with writes in one transaction of their own, without them in the process's next batch."""
-    if not isinstance(done, Done):
-        _hand_over(worker, attempt, done)
-        return
-    attempt.result = result = encode_result(attempt, done)
-    continuing = worker.advance.way(attempt)
-    if done.write is None:
-        if attempt.finish():
-            completion = Completion(attempt, result, continuing)
-            worker.committer.complete(completion)
-            if continuing is not None:
-                completion.wait()
-        return
-    complete = partial(complete_with_write, worker.no, attempt, done.write, result)
-    try:
-        _hand_over(worker, attempt, complete(continuing, tries=TRIES))
-    except StillLocked:
-        worker.log.info(
-            "settled later: another transaction holds the job", job=str(attempt.job_id), fence=attempt.fence
-        )
-        attempt.detach()
-        threading.Thread(target=_settle_later, args=(worker, attempt, complete), daemon=True).start()
-
-
-def _hand_over(worker: WorkerProcess, attempt: Attempt, completed: Completed) -> None:
-    """If its thread was given up in the meantime, whoever did so learns that it had committed (see settle_error)."""
-    if attempt.finish():
-        worker.advance.committed([(attempt, completed)])
-
-
-def _settle_later(worker: WorkerProcess, attempt: Attempt, complete: Callable[[], Completed]) -> None:
-    """The work is done and its write waits for a row that an application holds. No worker thread waits with it."""
-    try:
-        _hand_over(worker, attempt, complete())
-    except BaseException as error:
-        if attempt.finish():
-            settle_for_good(worker, attempt, error)
-
-
-def encode_result(attempt: Attempt, done: Done) -> str | None:
-    """The phase's result as JSON, refused when it is too big to travel with the job."""
-    if done.result is None:
-        return None
-    try:
-        encoded = encode(done.result)
-    except ValueError as error:
-        raise Misuse(f"phase {attempt.spec.name} returned a result that is not valid JSON: {error}") from None
-    if len(encoded) > BODY_LIMIT:
-        raise Permanent(
-            f"phase {attempt.spec.name} returned {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
-            "store the data in a table or a file and return a reference"
-        )
-    return encoded.decode()
 
 
 def settle_error(worker: WorkerProcess, attempt: Attempt, error: BaseException) -> Verdict:
@@ -155,7 +92,7 @@ def settle_for_good(worker: WorkerProcess, attempt: Attempt, error: BaseExceptio
         worker.inbound.reject(attempt.delivery)
     else:
         worker.inbound.ack([attempt.delivery])
-    worker.liveness.release(attempt)
+    worker.held.remove(attempt)
 
 
 def _make(transition: Transition, attempt: Attempt) -> Verdict:

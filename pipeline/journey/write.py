@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import StaleClaim, database_is_unable
-from pipeline.journey.attempt import Attempt, Interrupted
+from pipeline.journey.attempt import Attempt, finished
+from pipeline.journey.checkpoint import Interrupted
+from pipeline.journey.settle import FIRST_PAUSE, LONGEST_PAUSE, TRIES, settle_for_good
 from pipeline.store import database
 from pipeline.store.gateway import settlement
 from pipeline.store.group_commit import Answer, Completed, Locked, Lost, complete_one
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+if TYPE_CHECKING:
+    from pipeline.worker.process import WorkerProcess
 
 
 class StillLocked(Exception):
@@ -93,3 +98,31 @@ def _ask_for_row(attempt: Attempt) -> None:
     with database.engine().begin() as connection:
         if settlement.hold(connection, attempt.job_id, attempt.fence) is None:
             raise StillLocked
+
+
+def settle_with_write(
+    worker: WorkerProcess,
+    attempt: Attempt,
+    write: Callable[[Connection], None],
+    result: str | None,
+    continuing: str | None,
+) -> None:
+    """End the attempt; if an application holds its job, without its thread."""
+    complete = partial(complete_with_write, worker.no, attempt, write, result)
+    try:
+        finished(worker, attempt, complete(continuing, tries=TRIES))
+    except StillLocked:
+        worker.log.info(
+            "settled later: another transaction holds the job", job=str(attempt.job_id), fence=attempt.fence
+        )
+        attempt.detach()
+        threading.Thread(target=_settle_later, args=(worker, attempt, complete), daemon=True).start()
+
+
+def _settle_later(worker: WorkerProcess, attempt: Attempt, complete: Callable[[], Completed]) -> None:
+    """The work is done and its write waits for a row that an application holds. No worker thread waits with it."""
+    try:
+        finished(worker, attempt, complete())
+    except BaseException as error:
+        if attempt.finish():
+            settle_for_good(worker, attempt, error)

@@ -8,7 +8,7 @@ from time import monotonic
 
 import psycopg
 
-from pipeline.journey.attempt import Attempt
+from pipeline.journey.attempt import Attempt, Held
 from pipeline.observe import logs
 from pipeline.worker.essential import essential_thread
 
@@ -23,11 +23,11 @@ NEVER = float("inf")
 class Watch:
     """Tells attempts whose time is over, and calls ``abandon`` for those that do not end within the grace."""
 
-    def __init__(self, held: Callable[[], list[Attempt]], abandon: Callable[[Attempt], None]) -> None:
+    def __init__(self, held: Held, abandon: Callable[[Attempt], None]) -> None:
         self._held = held
+        held.wake = self.wake
         self._abandon = abandon
         self._changed = threading.Condition()
-        self._next = NEVER
         self._woken = False
         self._stopping = False
         self._thread = essential_thread("pipeline-watch", self._run)
@@ -39,26 +39,21 @@ class Watch:
         self._stopping = True
         self.wake()
 
-    def added(self, attempt: Attempt) -> None:
-        """A claim is held from now on. Nobody is woken unless its time is over before all others'."""
-        if attempt.deadline < self._next:
-            self.wake()
-
     def wake(self) -> None:
-        """Somebody was told to stop."""
+        """Somebody was told to stop, or is out of time before all others."""
         with self._changed:
             self._woken = True
             self._changed.notify()
 
     def _run(self) -> None:
         while not self._stopping:
-            for attempt in self._held():
+            for attempt in self._held.all():
                 self._look(attempt, monotonic())
             # Whoever is added from here on wakes us, or is among those that are looked at next.
-            self._next = NEVER
-            self._next = min(map(_next_moment, self._held()), default=NEVER)
+            self._held.next_look = NEVER
+            self._held.next_look = until = min(map(_next_moment, self._held.all()), default=NEVER)
             with self._changed:
-                pause = None if self._next == NEVER else max(self._next - monotonic(), 0.0)
+                pause = None if until == NEVER else max(until - monotonic(), 0.0)
                 self._changed.wait_for(lambda: self._woken, pause)
                 self._woken = False
 

@@ -11,8 +11,8 @@ from pipeline.broker.broker import EngineActor, PipelineBroker
 from pipeline.broker.topology import QueueType
 from pipeline.declare.errors import PipelineError
 from pipeline.declare.registry import DeclaredPhase, workflows
-from pipeline.journey.attempt import Interrupted
-from pipeline.journey.execute import execute
+from pipeline.journey.attempt import execute
+from pipeline.journey.checkpoint import Interrupted
 from pipeline.maintenance import schedule
 from pipeline.worker import process
 from pipeline.worker.boot import Engine

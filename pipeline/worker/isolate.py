@@ -16,7 +16,8 @@ import orjson
 from pipeline.declare.errors import Cancelled, Crashed, Permanent, Snooze, StaleClaim, Transient
 from pipeline.declare.job import Done
 from pipeline.declare.registry import find_phase, workflows
-from pipeline.journey.attempt import Attempt, Interrupted
+from pipeline.journey.attempt import Attempt
+from pipeline.journey.checkpoint import Interrupted
 from pipeline.store.group_commit import Completed, HandedOver, Repeated, Succeeded
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _begin(worker: WorkerProcess, attempt: Attempt, began: threading.Event) -> N
     """From now on the phase's own time limit counts."""
     began.set()
     attempt.deadline = monotonic() + attempt.spec.time_limit
-    worker.watch.added(attempt)
+    worker.held.add(attempt)
 
 
 def _start(worker: WorkerProcess, attempt: Attempt) -> subprocess.Popen[bytes]:

@@ -49,14 +49,14 @@ def _encode(answer: dict[str, Any]) -> bytes:
 
 
 def _answer(order: dict[str, Any], tell: Callable[[bytes], object]) -> dict[str, Any]:
-    from pipeline.journey.checkpoint import job_of
+    from pipeline.journey.attempt import job_of
     from pipeline.journey.settle import describe
 
     limit = 0
     try:
         actor = _declared(order)
         attempt = _claim(order, actor.spec)
-        job = job_of(attempt, Path(order["temp_root"]))
+        job = job_of(attempt, lambda: Path(order["temp_root"]))
         job.span = order["span"]
         limit = actor.spec.memory_limit or 0
         if limit:
@@ -74,7 +74,8 @@ def _answer(order: dict[str, Any], tell: Callable[[bytes], object]) -> dict[str,
 def _run(
     order: dict[str, Any], attempt: Attempt, work: Callable[[Job], object], job: Job, tell: Callable[[bytes], object]
 ) -> dict[str, Any]:
-    from pipeline.journey.settle import TRIES, encode_result
+    from pipeline.journey.attempt import encode_result
+    from pipeline.journey.settle import TRIES
     from pipeline.journey.write import StillLocked, complete_with_write
 
     done = as_done(work(job))

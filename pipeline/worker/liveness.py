@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
@@ -13,7 +12,7 @@ from uuid import UUID
 
 import psycopg
 
-from pipeline.journey.attempt import Attempt
+from pipeline.journey.attempt import Attempt, Held
 from pipeline.observe import logs
 from pipeline.observe.instruments import count
 from pipeline.store.engine import Wire, connect
@@ -45,7 +44,7 @@ def new_worker_id(name: str | None) -> str:
 class Liveness:
     """Holds the lock, beats for all jobs of the process in one statement, and tells attempts that they must stop.
 
-    ``report`` is what a heartbeat says beside the jobs. ``told`` is called after attempts were told to stop.
+    ``report`` is what a heartbeat says beside the jobs.
     """
 
     def __init__(
@@ -53,6 +52,7 @@ class Liveness:
         dsn: str,
         worker_id: str,
         *,
+        held: Held,
         threads: int,
         queues: list[str],
         beat: float,
@@ -61,14 +61,12 @@ class Liveness:
         self._dsn = dsn
         self.worker_id = worker_id
         self.worker_no = 0
-        self.told: Callable[[], None] = lambda: None
         self._threads = threads
         self._queues = queues
         self._beat = beat
         self._report = report
-        self._claims: dict[UUID, Attempt] = {}
+        self._held = held
         self._refunds: dict[UUID, int] = {}
-        self._lock = threading.Lock()
         self._waiter = Waiter()
         self._stopping = False
         self._clean = False
@@ -100,25 +98,10 @@ class Liveness:
         self._waiter.wake()
         self._thread.join(5)
 
-    def hold(self, attempt: Attempt) -> None:
-        """Beat for this claim from now on."""
-        with self._lock:
-            self._claims[attempt.job_id] = attempt
-
-    def release(self, attempt: Attempt) -> None:
-        """Its settlement is committed, or nothing of it counts."""
-        with self._lock:
-            if self._claims.get(attempt.job_id) is attempt:
-                del self._claims[attempt.job_id]
-
     def lost(self, attempt: Attempt) -> None:
         """The attempt lost its job. If that was because this worker looked dead, the crash is refunded."""
         if not attempt.isolated:
             self._refunds[attempt.job_id] = attempt.fence
-
-    def held(self) -> list[Attempt]:
-        with self._lock:
-            return list(self._claims.values())
 
     def back_for(self) -> float:
         """Seconds since this worker came back from an outage; infinity if there was none, 0 if there is one now."""
@@ -166,7 +149,7 @@ class Liveness:
 
     def _heartbeat(self, connection: Wire) -> None:
         self._next_beat = monotonic() + self._beat
-        claims = self.held()
+        claims = self._held.all()
         jobs, fences = [attempt.job_id for attempt in claims], [attempt.fence for attempt in claims]
         lost = heartbeat(connection, self.worker_id, jobs, fences, self._report())
         self._failures = 0
@@ -184,13 +167,13 @@ class Liveness:
     def _tell(self, held: dict[tuple[UUID, int], Attempt], lost: Iterable[NotHeld]) -> None:
         for job_id, fence, status in lost:
             attempt = held[(job_id, fence)]
-            if self._claims.get(job_id) is not attempt or attempt.finished or attempt.reason is not None:
+            if attempt not in self._held or attempt.finished or attempt.reason is not None:
                 continue  # it ended while the statement was under way, or knows already
             log.warning("attempt told to stop", job=str(job_id), fence=fence, status=status)
             attempt.interrupt("cancelled" if status in ("cancelled", "deleted") else "lost")
             if attempt.reason == "lost":
                 self.lost(attempt)
-            self.told()
+            self._held.wake()
 
     def _say_goodbye(self) -> None:
         try:

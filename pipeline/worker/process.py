@@ -13,9 +13,7 @@ from pipeline.broker.inbound import Inbound
 from pipeline.broker.outbound import Outbound
 from pipeline.declare.job import Done, Job
 from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.advance import Advance
-from pipeline.journey.attempt import Attempt
-from pipeline.journey.checkpoint import job_of
+from pipeline.journey.attempt import Advance, Attempt, Held, job_of
 from pipeline.journey.settle import settle_for_good
 from pipeline.maintenance.temp_folders import TempFolders, database_id
 from pipeline.observe import logs
@@ -56,14 +54,20 @@ class WorkerProcess:
         self.id = new_worker_id(settings.worker_id)
         self.log = logs.get("pipeline.worker").bind(worker=self.id)
         self.stuck: StuckThreads | None = None
+        self.held = Held()
         self.liveness = Liveness(
-            settings.dsn, self.id, threads=threads, queues=queues, beat=settings.heartbeat_seconds, report=self._report
+            settings.dsn,
+            self.id,
+            held=self.held,
+            threads=threads,
+            queues=queues,
+            beat=settings.heartbeat_seconds,
+            report=self._report,
         )
-        self.watch = Watch(self.liveness.held, self._abandon)
-        self.liveness.told = self.watch.wake
+        self.watch = Watch(self.held, self._abandon)
         self.liveness.start()
         self.no = self.liveness.worker_no
-        self.advance = Advance(inbound, self.liveness, self.no, self.hold, following)
+        self.advance = Advance(inbound, self.held, self.no, following, lost=self.liveness.lost)
         self.committer = Committer(
             settings.dsn, self.id, self.no, self._completed, self._refused, thread=essential_thread
         )
@@ -89,24 +93,19 @@ class WorkerProcess:
     def take(self, delivery: Delivery) -> None:
         self._local.delivery = delivery
 
-    def hold(self, attempt: Attempt) -> None:
-        """Beat for the claim and watch its time from now on, until its settlement is committed."""
-        self.liveness.hold(attempt)
-        self.watch.added(attempt)
-
     def release_all(self) -> None:
         """Shutdown: attempts that still run are told to stop; their jobs are released at no cost."""
-        for attempt in self.liveness.held():
+        for attempt in self.held.all():
             attempt.interrupt("shutdown")
-        self.watch.wake()
+        self.held.wake()
 
     def runs(self, job_id: UUID) -> bool:
         """Whether a thread of this process works on the job."""
-        return any(attempt.job_id == job_id for attempt in self.liveness.held())
+        return any(attempt.job_id == job_id for attempt in self.held.all())
 
     def job(self, attempt: Attempt) -> Job:
         """The job as the phase function sees it."""
-        job = job_of(attempt, self.temp_root)
+        job = job_of(attempt, lambda: self.temp_root)
         # A child process makes the folder, and this process removes it.
         job.has_folder = attempt.isolated
         return job
@@ -122,7 +121,7 @@ class WorkerProcess:
         self.advance.release()
         self.watch.stop()
         drained = self.outbound.drain(2)
-        self.liveness.stop(clean=drained and not self.liveness.held())
+        self.liveness.stop(clean=drained and not self.held.all())
         self._temp_folders.close()
 
     def _report(self) -> Report:

@@ -47,5 +47,5 @@ class PhaseRetries(Retries):
             return
         if verdict in DEAD_LETTERED:
             message.fail()
-        worker.liveness.release(message.attempt)
+        worker.held.remove(message.attempt)
         message.deferred = False

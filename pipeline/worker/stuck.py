@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from dramatiq.worker import WorkerThread
 from sqlalchemy.exc import SQLAlchemyError
 
-from pipeline.journey.attempt import Attempt, Interrupted
+from pipeline.journey.attempt import Attempt
+from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.settle import settle_for_good
 from pipeline.observe.instruments import count
 from pipeline.store import database

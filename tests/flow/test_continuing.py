@@ -15,10 +15,7 @@ from pipeline import submit, submit_many
 from pipeline.broker.inbound import Inbound
 from pipeline.broker.link import Link
 from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.advance import Advance
-from pipeline.journey.attempt import Attempt
-from pipeline.store.gateway.liveness import Report
-from pipeline.worker.liveness import Liveness
+from pipeline.journey.attempt import Advance, Attempt, Held
 from tests.db import steps
 from tests.place import Place
 
@@ -152,17 +149,15 @@ def test_a_job_that_went_on_and_that_no_thread_took_up_is_handed_back_at_the_end
     with psycopg.connect(place.database_url, autocommit=True, row_factory=dict_row) as db:
         held = steps.held(db, "triple")
         fence = steps.complete(db, held, continuing="triple.second")["fence"]
-    liveness = Liveness(
-        place.database_url, "w1", threads=1, queues=[], beat=20, report=lambda: Report(None, "{}", [], "{}", 0)
-    )
+    mine = Held()
     link = Link("test-amqp")
     inbound = Inbound(link, list, "classic")
-    liveness.hold(_claim(held.job, fence))
-    Advance(inbound, liveness, 1, liveness.hold, {}).release()
+    mine.add(_claim(held.job, fence))
+    Advance(inbound, mine, 1, {}, lost=print).release()
     row = place.job(held.job)
     assert (row["status"], row["phase"], row["attempts"], row["crashes"]) == ("pending", "second", 0, 0)
     assert [one["outcome"] for one in place.attempts(held.job)] == ["succeeded", "released"]
-    assert liveness.held() == []
+    assert mine.all() == []
 
 
 def _claim(job: UUID, fence: int) -> Attempt:

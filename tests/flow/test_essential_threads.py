@@ -37,12 +37,13 @@ def silent() -> Report:
 def test_the_threads_that_claim_and_beat_are_essential(place: Place) -> None:
     """Those of a real worker: what they run is guarded."""
     from pipeline.broker.outbound import Outbound  # noqa: F401  the worker's own imports, for their side effects
+    from pipeline.journey.attempt import Held
     from pipeline.store.group_commit import Committer
     from pipeline.worker.deadlines import Watch
     from pipeline.worker.essential import essential_thread
     from pipeline.worker.liveness import Liveness
 
-    liveness = Liveness("", "w", threads=1, queues=[], beat=1, report=silent)
+    liveness = Liveness("", "w", held=Held(), threads=1, queues=[], beat=1, report=silent)
     committer = Committer("", "w", 1, lambda batch: None, lambda completion, error: None, thread=essential_thread)
-    for thread in (liveness._thread, committer._thread, Watch(list, print)._thread):
+    for thread in (liveness._thread, committer._thread, Watch(Held(), print)._thread):
         assert thread._target.__module__ == "pipeline.worker.essential"  # type: ignore[attr-defined]

@@ -14,8 +14,9 @@ from pipeline.broker.delivery import Delivery
 from pipeline.broker.inbound import Inbound
 from pipeline.broker.link import Link
 from pipeline.declare.phase import PhaseSpec
-from pipeline.journey import claim as claiming
-from pipeline.journey.attempt import Attempt, Interrupted
+from pipeline.journey import unclaimed
+from pipeline.journey.attempt import Attempt
+from pipeline.journey.checkpoint import Interrupted
 from pipeline.worker.saturation import Saturation
 
 
@@ -143,7 +144,7 @@ def test_a_holder_is_gone_only_at_two_looks_in_a_row(
     looks: list[bool], gone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that is not gone yet is looked at again: RabbitMQ may notice a death before PostgreSQL does."""
-    monkeypatch.setattr(claiming, "SECOND_LOOK", 0.0)
+    monkeypatch.setattr(unclaimed, "SECOND_LOOK", 0.0)
     left = list(looks)
-    assert claiming._seen_twice(lambda: left.pop(0)) is gone
+    assert unclaimed._seen_twice(lambda: left.pop(0)) is gone
     assert left == []

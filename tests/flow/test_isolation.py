@@ -13,7 +13,8 @@ import pytest
 
 from pipeline import submit
 from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.attempt import Attempt, Interrupted
+from pipeline.journey.attempt import Attempt
+from pipeline.journey.checkpoint import Interrupted
 from pipeline.worker import isolate
 from pipeline.worker.process import WorkerProcess
 from tests.place import Place

@@ -10,6 +10,7 @@ import orjson
 
 from pipeline import settings
 from pipeline.actors import broker
+from pipeline.journey.attempt import Held
 from pipeline.maintenance.leading import Leading
 from pipeline.observe import logs
 from pipeline.observe.instruments import snapshot
@@ -27,6 +28,7 @@ def run(say: Callable[[str], None]) -> None:
     liveness = Liveness(
         config.dsn,
         new_worker_id(config.worker_id or "relay"),
+        held=Held(),
         threads=0,
         queues=[],
         beat=config.heartbeat_seconds,

@@ -1,34 +1,28 @@
-"""Getting hold of a job: claim it, take it over from a dead holder, or learn why not."""
+"""A message whose job cannot be claimed now: it runs elsewhere, its row is locked, or it is over."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from time import sleep
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import database_is_unable
-from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.attempt import Attempt
 from pipeline.journey.settle import DEAD_LETTERED
 from pipeline.observe.instruments import count
 from pipeline.store import database
 from pipeline.store.gateway import client, session, settlement
-from pipeline.store.group_commit import Ask, ClaimRow
 
 if TYPE_CHECKING:
     from pipeline.broker.delivery import Delivery
     from pipeline.journey.message import MessageRef
     from pipeline.store.gateway.settlement import TakeOver
-    from pipeline.store.group_commit import ClaimVerdict
     from pipeline.worker.process import WorkerProcess
 
 # A lock that is free for a moment may belong to a worker that is just reconnecting: look twice.
 # A living one has its lock back within 0.3 s.
 SECOND_LOOK = 0.5
-LOOKS = 20
 # After an outage every lock is free for a moment: this process, or PostgreSQL itself, must have been back for so long.
 SETTLED = 3.0
 # A row that another transaction holds is asked for again soon, while the thread waits, and then with the message set
@@ -39,26 +33,7 @@ ASIDE, LONGEST_ASIDE = 0.5, 5.0
 BRIEFLY = 200
 
 
-def claim_phase(worker: WorkerProcess, spec: PhaseSpec, ref: MessageRef, delivery: Delivery) -> Attempt | None:
-    """A claim, or None when there is nothing to do now: the message has done its part, for a reason that is counted,
-    or it is set aside because nothing can be said yet."""
-    for _ in range(LOOKS):
-        row = worker.committer.claim(Ask(ref.job_id, spec.queue, ref.send, ref.sent_at, delivery))
-        verdict: ClaimVerdict | TakeOver = row.verdict
-        if verdict == "claimed":
-            return _claim(spec, ref.job_id, row, delivery)
-        if verdict == "running" and ref.send is not None:
-            verdict = _meet(worker, ref, row.holder or "", row.fence, delivery)
-        if verdict == "locked" and _set_aside(worker, delivery):
-            return None
-        if verdict not in ("locked", "claimed", "changed"):
-            _refuse(worker, ref, delivery, verdict)
-            return None
-    worker.inbound.set_aside(delivery, LONGEST_ASIDE)
-    return None
-
-
-def _set_aside(worker: WorkerProcess, delivery: Delivery) -> bool:
+def set_aside(worker: WorkerProcess, delivery: Delivery) -> bool:
     """Look again soon, in this thread at first. True if the message waits on its own from now on."""
     delivery.looks += 1
     if delivery.looks <= len(LOCKED_LOOKS):
@@ -70,7 +45,7 @@ def _set_aside(worker: WorkerProcess, delivery: Delivery) -> bool:
     return True
 
 
-def _meet(worker: WorkerProcess, ref: MessageRef, holder: str, fence: int, delivery: Delivery) -> TakeOver:
+def meet(worker: WorkerProcess, ref: MessageRef, holder: str, fence: int, delivery: Delivery) -> TakeOver:
     """The job runs elsewhere. A living holder keeps it; a dead one loses it to us, under a new fence."""
     if holder == worker.id:
         free, gone = False, _seen_twice(lambda: not worker.runs(ref.job_id))
@@ -120,7 +95,7 @@ def _lock_is_free(worker: WorkerProcess, holder: str) -> bool:
         sleep(SECOND_LOOK)
 
 
-def _refuse(worker: WorkerProcess, ref: MessageRef, delivery: Delivery, verdict: str) -> None:
+def refuse(worker: WorkerProcess, ref: MessageRef, delivery: Delivery, verdict: str) -> None:
     """The message has nothing to do: it is acknowledged, or is a dead letter."""
     delivery.deferred = False
     if verdict == "failed" and delivery.revived:
@@ -151,21 +126,3 @@ def _revive(worker: WorkerProcess, ref: MessageRef, delivery: Delivery) -> None:
         worker.inbound.set_aside(delivery, LONGEST_ASIDE)
         return
     count("revived" if revived else "refused.superseded")
-
-
-def _claim(spec: PhaseSpec, job_id: UUID, row: ClaimRow, delivery: Delivery) -> Attempt:
-    return Attempt(
-        spec=spec,
-        job_id=job_id,
-        fence=row.fence,
-        attempts=row.attempts,
-        max_attempts=row.max_attempts,
-        crashes=row.crashes,
-        isolated=bool(row.isolated),
-        priority=row.priority,
-        body=row.body,
-        results=row.result or "{}",
-        trace_id=row.trace_id,
-        span_id=row.span_id,
-        delivery=delivery,
-    )
