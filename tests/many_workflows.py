@@ -12,7 +12,7 @@ from typing import Any
 from dramatiq.middleware import Middleware
 
 from pipeline import Job, Workflow
-from pipeline.worker.install import broker
+from pipeline.worker.process import broker
 
 HOOKS = ("consumer_thread_boot", "consumer_thread_shutdown", "process_message", "ack")
 

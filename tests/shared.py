@@ -44,7 +44,7 @@ def migrated_template(servers: Servers, folder: Path) -> str:
     for module in ("pipeline.actors", "tests.workflows"):
         importlib.import_module(module)
     from pipeline.actors import broker
-    from pipeline.worker.install import declare_actors
+    from pipeline.worker.process import declare_actors
 
     declare_actors(broker)
     with exclusive(folder, "template.lock"):

@@ -1,20 +1,38 @@
-"""One worker process: its identity, its threads, and what they share."""
+"""One worker process: what its threads share, and the middleware that makes one of Dramatiq's workers ours."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 import orjson
+from dramatiq import Broker
+from dramatiq.broker import MessageProxy
+from dramatiq.middleware import Middleware, Retries
+from periodiq import PeriodiqMiddleware
 
+from pipeline import settings
+from pipeline.broker.broker import EngineActor, PipelineBroker
+from pipeline.broker.consumer import consume_in_one_thread
 from pipeline.broker.delivery import Delivery
 from pipeline.broker.inbound import Inbound
+from pipeline.broker.link import Link
 from pipeline.broker.outbound import Outbound
+from pipeline.broker.topology import SWEEPS, QueueType
+from pipeline.declare.errors import PipelineError
 from pipeline.declare.job import Done, Job
 from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.attempt import Advance, Attempt, Held, job_of
-from pipeline.journey.settle import settle_for_good
+from pipeline.declare.registry import DeclaredPhase, workflows
+from pipeline.journey.attempt import Advance, Attempt, Held, execute, job_of
+from pipeline.journey.checkpoint import Interrupted
+from pipeline.journey.settle import DEAD_LETTERED, settle_error, settle_for_good
+from pipeline.maintenance import schedule, sweeps
+from pipeline.maintenance.leading import Leading
 from pipeline.maintenance.temp_folders import TempFolders, database_id
 from pipeline.observe import logs
 from pipeline.observe.instruments import snapshot
@@ -22,16 +40,74 @@ from pipeline.settings import Settings
 from pipeline.store.engine import connect
 from pipeline.store.gateway.liveness import Report
 from pipeline.store.group_commit import Committer, Completed, Completion
-from pipeline.worker import isolate
-from pipeline.worker.deadlines import Watch
+from pipeline.worker import isolate, startup
+from pipeline.worker.deadlines import GRACE, Watch
 from pipeline.worker.essential import essential_thread
 from pipeline.worker.liveness import Liveness, new_worker_id
+from pipeline.worker.prepare import prepare
+from pipeline.worker.stuck import EXIT_CODE, StuckThreads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pipeline.worker.stuck import StuckThreads
+    from dramatiq import Worker
+
+PATIENCE = 0.5
+
+
+class Saturation:
+    """Counts busy threads. If all stay busy for half a second, unstarted messages go back to their queues.
+
+    Whether to take messages is decided in one thread, the AMQP one, from what is true at that moment: whoever notices a
+    change only asks for a decision.
+    """
+
+    def __init__(self, link: Link, inbound: Inbound, threads: int) -> None:
+        self._link = link
+        self._inbound = inbound
+        self._threads = threads
+        self._busy = 0
+        self._ended = 0
+        self._paused = False
+        self._watching = False
+        self._changed = threading.Condition()
+
+    def started(self) -> None:
+        with self._changed:
+            self._busy += 1
+            if self._busy < self._threads or self._watching:
+                return
+            self._watching = True
+            seen = self._ended
+        self._link.call(lambda: self._link.later(PATIENCE, lambda: self._look(seen)))
+
+    def ended(self) -> None:
+        with self._changed:
+            self._busy -= 1
+            self._ended += 1
+            resume, self._paused = self._paused, False
+            self._changed.notify_all()
+        if resume:
+            self._inbound.pause_if(lambda: self._paused)
+
+    def wait_until_idle(self, timeout: float) -> bool:
+        """Whether no thread is busy, at the latest after so many seconds."""
+        deadline = monotonic() + timeout
+        with self._changed:
+            return self._changed.wait_for(lambda: self._busy <= 0, max(0.0, deadline - monotonic()))
+
+    def _look(self, seen: int) -> None:
+        with self._changed:
+            self._watching = self._busy >= self._threads
+            now = self._ended
+            stuck = self._watching and now == seen
+            if stuck:
+                self._paused, self._watching = True, False
+        if stuck:
+            self._inbound.pause_if(lambda: self._paused)
+        elif self._watching:
+            self._link.later(PATIENCE, lambda: self._look(now))
 
 
 class WorkerProcess:
@@ -159,3 +235,190 @@ def current() -> WorkerProcess:
 def set_current(worker: WorkerProcess | None) -> None:
     global _current  # noqa: PLW0603  one worker a process is what a process is
     _current = worker
+
+
+# A claim that PostgreSQL refuses altogether (its functions are not those of this code, say) is not asked for in a loop.
+ASK_AGAIN = 5.0
+
+
+class PhaseRetries(Retries):
+    """Settles failed attempts: the phase raises, this classifies, computes the delay and makes the transition.
+
+    The message is acknowledged afterwards; one whose budget is used up goes through the dead-letter exchange.
+    """
+
+    def after_process_message(
+        self, broker: Broker, message: MessageProxy, *, result: Any = None, exception: BaseException | None = None
+    ) -> None:
+        if exception is None or not isinstance(message, Delivery) or not message.deferred or message.abandoned:
+            return
+        worker = current()
+        if message.attempt is None:
+            worker.log.error("no answer to a claim; asking again", error=str(exception).strip())
+            worker.inbound.set_aside(message, ASK_AGAIN)
+            return
+        if not message.attempt.finish():
+            return
+        # Still deferred: Dramatiq would swallow an exception raised here and acknowledge all the same.
+        try:
+            verdict = settle_error(worker, message.attempt, exception)
+        except Exception:
+            worker.log.exception("an attempt could not be settled; trying again", job=str(message.attempt.job_id))
+            verdict = "locked"
+        if verdict == "locked":
+            later = (worker, message.attempt, exception)
+            threading.Thread(target=settle_for_good, args=later, daemon=True).start()
+            return
+        if verdict in DEAD_LETTERED:
+            message.fail()
+        worker.held.remove(message.attempt)
+        message.deferred = False
+
+
+class Engine(Middleware):
+    """Starts at worker boot, after the fork; nothing connects at import."""
+
+    def __init__(self, declare_actors: Callable[[PipelineBroker], None]) -> None:
+        self._declare_actors = declare_actors
+        self._leading: Leading | None = None
+        self._saturation: Saturation | None = None
+
+    def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
+        with startup.whole_or_not_at_all():
+            self._boot(cast(PipelineBroker, broker), worker)
+
+    def _boot(self, ours: PipelineBroker, worker: Worker) -> None:
+        startup.keep_together()
+        config = _prepared()
+        startup.survive_group_signals()
+        # Workflows that were imported after the composition root.
+        self._declare_actors(ours)
+        inbound, outbound = ours.open()
+        # Acknowledgements follow the commit, so that one message a thread would leave threads idle. What a
+        # busy process holds unstarted goes back to its queue (see Saturation).
+        worker.queue_prefetch = 2 * worker.worker_threads
+        queues = sorted(worker.consumer_whitelist or ours.get_declared_queues())
+        phase_queues = ours.get_declared_queues().intersection(queues) - {SWEEPS}
+        inbound.expect(phase_queues)
+        running = WorkerProcess(
+            config, inbound, outbound, threads=worker.worker_threads, queues=queues, following=_following(queues)
+        )
+        set_current(running)
+        ours.before_close = lambda: self._finish(running)
+        assert ours.link is not None
+        self._saturation = Saturation(ours.link, inbound, worker.worker_threads)
+        running.stuck = StuckThreads(running, worker, self._saturation.ended)
+        self._leading = Leading(config, running.no, outbound)
+        self._leading.start()
+        consume_in_one_thread(worker, phase_queues)
+
+    def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
+        """Take nothing new; give running jobs a grace, then release them at no cost, with or without their threads."""
+        running = current()
+        assert self._saturation is not None and running.stuck is not None
+        cast(PipelineBroker, broker).exit_code = EXIT_CODE if running.stuck.draining else 0
+        running.stuck.draining = True
+        running.inbound.close_intake()
+        sweeps.stopping.set()
+        if not self._saturation.wait_until_idle(running.settings.shutdown_grace_seconds):
+            running.release_all()
+            if not self._saturation.wait_until_idle(GRACE + 1):
+                # PostgreSQL is away, and they wait for it: Dramatiq would wait for them. They end with the process.
+                worker.workers.clear()
+        _let_threads_begin(worker)
+
+    def after_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
+        if self._leading is not None:
+            self._leading.stop()
+        current().stop()
+
+    def before_process_message(self, broker: Broker, message: MessageProxy) -> None:
+        if isinstance(message, Delivery) and message.queue != SWEEPS and self._saturation is not None:
+            current().take(message)
+            self._saturation.started()
+
+    def after_process_message(
+        self, broker: Broker, message: MessageProxy, *, result: Any = None, exception: BaseException | None = None
+    ) -> None:
+        if not isinstance(message, Delivery) or message.queue == SWEEPS:
+            return
+        if message.abandoned:
+            stuck = current().stuck
+            if stuck is not None:
+                stuck.came_back()
+        elif self._saturation is not None:
+            self._saturation.ended()
+
+    def after_skip_message(self, broker: Broker, message: MessageProxy) -> None:
+        self.after_process_message(broker, message)
+
+    def _finish(self, running: WorkerProcess) -> None:
+        running.committer.flush(5)
+
+
+def _prepared() -> Settings:
+    """The settings, once everything they name can be used."""
+    config = settings.get()
+    logs.configure(config.log_format, config.log_level)
+    prepare(config)
+    return config
+
+
+def _following(queues: list[str]) -> dict[str, PhaseSpec]:
+    """The phase after each, of those that this process serves."""
+    chains = ([phase.spec for phase in workflow.phases] for workflow in workflows().values())
+    pairs = (pair for chain in chains for pair in pairwise(chain))
+    served = set(queues)
+    return {spec.queue: following for spec, following in pairs if following.queue in served}
+
+
+def _let_threads_begin(worker: Worker) -> None:
+    """Dramatiq's threads set their flag when they begin: one that is told to stop before that would never end."""
+    deadline = monotonic() + 2
+    threads: set[Any] = {*worker.workers, *worker.consumers.values()}
+    for thread in threads:
+        while thread.is_alive() and not thread.running and monotonic() < deadline:
+            sleep(0.01)
+
+
+# Sweeps have a thread of their own but may wait for a restart; a late sweep is still a good one.
+LATE = 600
+
+
+@lru_cache(maxsize=1)
+def broker() -> PipelineBroker:
+    """Made once a process. It is nobody's global broker unless the composition root makes it that."""
+    made = PipelineBroker(
+        _address, [Engine(declare_actors), PhaseRetries(), PeriodiqMiddleware(skip_delay=LATE)], essential_thread
+    )
+    schedule.declare(made)
+    return made
+
+
+def declare_actors(made: PipelineBroker) -> None:
+    """An actor for every phase that was declared since the last call."""
+    for workflow in workflows().values():
+        for position, phase in enumerate(workflow.phases):
+            if phase.spec.actor not in made.actors:
+                _actor(made, phase, position)
+
+
+def _actor(made: PipelineBroker, phase: DeclaredPhase, position: int) -> EngineActor:
+    def run(*message: object) -> None:
+        execute(current(), phase, message)
+
+    run.__module__ = phase.work.__module__
+    return EngineActor(
+        run,
+        actor_name=phase.spec.actor,
+        queue_name=phase.spec.queue,
+        priority=position if phase.spec.start_first else -position,
+        broker=made,
+        # What a phase raises on purpose needs no traceback; its settlement is logged.
+        options={"throws": (PipelineError, Interrupted)},
+    )
+
+
+def _address() -> tuple[str, QueueType]:
+    config = settings.get()
+    return config.rabbitmq_url.get_secret_value(), config.queue_type

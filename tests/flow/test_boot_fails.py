@@ -62,7 +62,7 @@ def test_what_nobody_thought_of_ends_a_worker_with_its_traceback(place: Place, l
         "import pipeline.worker.boot\n"
         "def broken(config):\n"
         "    raise ZeroDivisionError('nobody thought of this')\n"
-        "pipeline.worker.boot.prepare = broken\n"
+        "pipeline.worker.process.prepare = broken\n"
     )
     said = ended(
         place,

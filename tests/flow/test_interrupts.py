@@ -17,7 +17,7 @@ from pipeline.declare.phase import PhaseSpec
 from pipeline.journey import unclaimed
 from pipeline.journey.attempt import Attempt
 from pipeline.journey.checkpoint import Interrupted
-from pipeline.worker.saturation import Saturation
+from pipeline.worker.process import Saturation
 
 
 def claim() -> Attempt:

@@ -23,7 +23,7 @@ from pipeline.broker.link import Link
 from pipeline.broker.topology import SWEEPS, dead_letter_queue, declare
 from pipeline.declare.registry import find_phase
 from pipeline.journey.message import InvalidEnvelope, read_ref
-from pipeline.worker.install import broker
+from pipeline.worker.process import broker
 from tests.fuzz.letters import QUEUE, bad, good
 from tests.fuzz.scale import dice, tell, times
 from tests.place import Place, lives
