@@ -49,6 +49,8 @@ class Inbound(Side):
         self._paused = False
         self._closed = False
         self._aside = Aside()
+        # What becomes of messages that nobody has begun with, in the AMQP thread.
+        self.give_back: Callable[[list[Delivery]], None] = self._requeue
 
     def expect(self, queues: Iterable[str]) -> None:
         """Hand nothing out before all of these phases are consumed: they come up one by one."""
@@ -63,6 +65,14 @@ class Inbound(Side):
         batch = list(deliveries)
         if batch:
             self._link.call(lambda: self._acknowledge(batch))
+
+    def discard(self, deliveries: list[Delivery]) -> None:
+        """Acknowledge messages that were to be given back: they are void."""
+        self._link.call(lambda: self._discard(deliveries))
+
+    def requeue(self, deliveries: list[Delivery]) -> None:
+        """Give them back to RabbitMQ, which counts that as a delivery where the queue is a quorum queue."""
+        self._link.call(lambda: self._requeue(deliveries))
 
     def reject(self, delivery: Delivery) -> None:
         """Send the message to its dead-letter queue."""
@@ -204,12 +214,14 @@ class Inbound(Side):
             delivery.channel.basic_nack(delivery.tag, requeue=False)
 
     def _acknowledge(self, deliveries: list[Delivery]) -> None:
+        self._discard([delivery for delivery in deliveries if not delivery.returned])
+
+    def _discard(self, deliveries: list[Delivery]) -> None:
         channel, connection = self.channel, self._connection
         if channel is None or connection is None or not channel.is_open:
             return
         number = channel.channel_number
-        acks = [frames.ack(number, d.tag) for d in deliveries if d.channel is channel and not d.returned]
-        if acks:
+        if acks := [frames.ack(number, delivery.tag) for delivery in deliveries if delivery.channel is channel]:
             connection.emit(b"".join(acks))
 
     def _reject(self, delivery: Delivery) -> None:
@@ -246,7 +258,7 @@ class Inbound(Side):
 
     def _return(self, delivery: Delivery) -> None:
         delivery.returned = True
-        self._requeue([delivery])
+        self.give_back([delivery])
 
     def _pause(self) -> None:
         """Idle queues keep their consumers: a process with hundreds of them pauses and resumes all the time."""
@@ -258,7 +270,8 @@ class Inbound(Side):
             for queue in self.channel.heard() if self._closed else list(self.channel.busy):
                 if queue != SWEEPS:
                     self.channel.leave(queue)
-            self._requeue(self._unstarted.take())
+            if taken := list(self._unstarted.take()):
+                self.give_back(taken)
 
     def _resume(self) -> None:
         if not self._paused:

@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol
 DEAD_LETTERS = "pipeline.dead-letters"
 SWEEPS = "pipeline.sweeps"
 PRIORITIES = 9
-# A busy worker gives unstarted messages back, and a graceful close raises the count of every prefetched
-# one: the limit only has to stop a message that kills workers before a claim, so it is generous.
+# A connection that closes raises the count of every prefetched message: the limit only has to stop a message that kills
+# workers before a claim, so it is generous. What a busy worker gives back does not count (see journey/give_back.py).
 DELIVERY_LIMIT = 50
 
 QueueType = Literal["classic", "quorum"]

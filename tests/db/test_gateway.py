@@ -156,7 +156,30 @@ def test_what_was_not_confirmed_is_sent_again_by_the_relay(database: Db, wire: W
     assert sending.admit(wire, 1, 10, ["single.act"], asleep=True) == []
 
 
+<<<<<<< HEAD
 def test_a_worker_finds_what_it_had_continued_with(database: Db, pooled: Connection) -> None:
+=======
+def test_what_is_given_back_is_sent_anew_and_its_message_is_void(
+    database: Db, pooled: Connection, connect: Connect
+) -> None:
+    """Of a running job it may be all that finds it again: nothing is said of that one, nor of one that has ended."""
+    waits, locked, runs, ended = (steps.submit(database) for _ in range(4))
+    steps.admit(database)
+    for job in (runs, ended):
+        assert steps.claim(database, job)["verdict"] == "claimed"
+    steps.complete(database, Hold(ended, 1))
+    messages = [(job, 1) for job in (waits, locked, runs, ended)]
+    other = connect()
+    with other.transaction():
+        steps.rows(other, "SELECT id FROM pipeline.jobs WHERE id = %s FOR UPDATE", locked)
+        assert sending.send_anew(pooled, messages) == {(waits, 1): True, (locked, 1): False}
+    assert sending.send_anew(pooled, messages) == {(waits, 1): True, (locked, 1): True}
+    assert [steps.job(database, job)["send"] for job in (waits, locked, runs)] == [2, 2, 1]
+    assert {row["job_id"] for row in steps.admit(database)} == {waits, locked}
+
+
+def test_a_worker_finds_what_it_had_marked_and_what_it_had_gone_on_with(database: Db, pooled: Connection) -> None:
+>>>>>>> 0f2da31 (What a busy process gives back from a quorum queue is sent anew: RabbitMQ counted each return as a delivery)
     """After an answer was lost."""
     number = steps.sign_on(database, "w1")
     handed, gone_on = steps.held(database, "triple"), steps.held(database, "triple")

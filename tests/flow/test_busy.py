@@ -30,3 +30,36 @@ def ready(place: Place, queue: str) -> tuple[int, int]:
         return answer.message_count, answer.consumer_count
     finally:
         channel.connection.close()
+
+
+def test_what_a_busy_process_gives_back_is_no_delivery_of_a_quorum_queue(place: Place) -> None:
+    """A later phase's message that waits behind earlier ones comes and goes: its healthy job would fail at the limit."""
+    starved = submit(None, "triple")
+    place.db.execute("UPDATE pipeline.jobs SET phase = 'third'")
+    place.db.execute(
+        "UPDATE pipeline.outbox SET phase_id = (SELECT id FROM pipeline.phases WHERE queue = 'triple.third')"
+    )
+    early = [submit(None, "triple", {"seconds": 0.8}) for _ in range(8)]
+    worker = place.worker(threads=1, PIPELINE_QUEUE_TYPE="quorum")
+    place.until(lambda: place.job(starved)["send"] >= 4, 40, "its message to be given back again and again")
+    long = submit(None, "triple", {"seconds": 60})
+    place.running(long, timeout=60)
+    # An early job may have come that far.
+    place.until(lambda: ready(place, "triple.third") in ((1, 0), (2, 0)), 20, "it to be given back once more")
+    assert deliveries(place, "triple.third") == {0}
+    assert place.job(starved)["status"] == "pending" and place.attempts(starved) == []
+    worker.terminate()
+    worker.wait()
+    place.worker(threads=8, PIPELINE_QUEUE_TYPE="quorum")
+    assert {row["status"] for row in place.finished(starved, *early)} == {"succeeded"}
+
+
+def deliveries(place: Place, queue: str) -> set[int]:
+    """How often RabbitMQ says that each message there came back before. Looking at them counts."""
+    channel, found = place.channel(), set()
+    while True:
+        method, properties, _ = channel.basic_get(queue)
+        if method is None:
+            channel.connection.close()
+            return found
+        found.add(int((properties.headers or {}).get("x-delivery-count", 0)))
