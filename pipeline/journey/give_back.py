@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from pipeline.journey.message import InvalidEnvelope, parse
-from pipeline.observe.counters import count
+from pipeline.observe.instruments import count
 from pipeline.store import database
 from pipeline.store.gateway import sending
 

@@ -30,6 +30,7 @@ from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.registry import DeclaredPhase, workflows
 from pipeline.journey.attempt import Advance, Attempt, Held, execute, job_of
 from pipeline.journey.checkpoint import Interrupted
+from pipeline.journey.give_back import GiveBack
 from pipeline.journey.settle import DEAD_LETTERED, settle_error, settle_for_good
 from pipeline.maintenance import schedule, sweeps
 from pipeline.maintenance.leading import Leading
@@ -304,6 +305,8 @@ class Engine(Middleware):
             config, inbound, outbound, threads=worker.worker_threads, queues=queues, following=_following(queues)
         )
         set_current(running)
+        if config.queue_type == "quorum":
+            inbound.give_back = GiveBack(inbound).begin
         ours.before_close = lambda: self._finish(running)
         assert ours.link is not None
         self._saturation = Saturation(ours.link, inbound, worker.worker_threads)

@@ -156,9 +156,6 @@ def test_what_was_not_confirmed_is_sent_again_by_the_relay(database: Db, wire: W
     assert sending.admit(wire, 1, 10, ["single.act"], asleep=True) == []
 
 
-<<<<<<< HEAD
-def test_a_worker_finds_what_it_had_continued_with(database: Db, pooled: Connection) -> None:
-=======
 def test_what_is_given_back_is_sent_anew_and_its_message_is_void(
     database: Db, pooled: Connection, connect: Connect
 ) -> None:
@@ -178,8 +175,7 @@ def test_what_is_given_back_is_sent_anew_and_its_message_is_void(
     assert {row["job_id"] for row in steps.admit(database)} == {waits, locked}
 
 
-def test_a_worker_finds_what_it_had_marked_and_what_it_had_gone_on_with(database: Db, pooled: Connection) -> None:
->>>>>>> 0f2da31 (What a busy process gives back from a quorum queue is sent anew: RabbitMQ counted each return as a delivery)
+def test_a_worker_finds_what_it_had_continued_with(database: Db, pooled: Connection) -> None:
     """After an answer was lost."""
     number = steps.sign_on(database, "w1")
     handed, gone_on = steps.held(database, "triple"), steps.held(database, "triple")

@@ -20,14 +20,9 @@ NEXT_DUE = """SELECT n.seconds, n.waiting, pg_snapshot_xmax(pg_current_snapshot(
 OPEN_BEFORE = """SELECT count(*) FROM pg_snapshot_xip(pg_current_snapshot()) AS x WHERE x < %s::text::xid8"""
 UNSEND = "SELECT pipeline.unsend(%s::uuid[], %s::bigint[], 'unconfirmed')"
 STILL_SENT = "SELECT pipeline.still_sent(%s::uuid[], %s::bigint[])"
-<<<<<<< HEAD
-=======
 GIVE_BACK = "SELECT pipeline.unsend(%s::uuid[], %s::bigint[], 'given_back')"
 VOID = """SELECT j.id, a.send, j.send > a.send FROM unnest(%s::uuid[], %s::bigint[]) AS a(id, send)
     JOIN pipeline.jobs j ON j.id = a.id AND j.send >= a.send WHERE j.status IN ('pending', 'retryable')"""
-MARKED = text("""SELECT j.id, j.send FROM pipeline.outbox o JOIN pipeline.jobs j ON j.id = o.job_id
-    WHERE o.job_id = ANY (CAST(:jobs AS uuid[])) AND o.sent_by = :worker AND j.status IN ('pending', 'retryable')""")
->>>>>>> 0f2da31 (What a busy process gives back from a quorum queue is sent anew: RabbitMQ counted each return as a delivery)
 CONTINUED = text("""SELECT j.id, j.fence FROM unnest(CAST(:jobs AS uuid[]), CAST(:fences AS bigint[])) AS a(id, fence)
          JOIN pipeline.jobs j ON j.id = a.id AND j.fence = a.fence + 1 AND j.message_phase_id IS NOT NULL
          JOIN pipeline.workers w ON w.id = j.locked_by AND w.no = :worker""")
@@ -102,18 +97,6 @@ def still_sent(connection: Wire, jobs: Sequence[UUID], sends: Sequence[int]) -> 
     return {row[0] for row in connection.execute(STILL_SENT, ([str(job) for job in jobs], sends)).fetchall()}
 
 
-<<<<<<< HEAD
-=======
-def unsend_published(connection: Connection, jobs: Sequence[UUID], sends: Sequence[int]) -> None:
-    """As ``unsend``, for a worker's own messages."""
-    connection.exec_driver_sql(UNSEND, (jobs, sends))
-
-
-def is_any_still_sent(connection: Connection, jobs: Sequence[UUID], sends: Sequence[int]) -> bool:
-    """Whether ``unsend_published`` must be asked again."""
-    return connection.exec_driver_sql(f"{STILL_SENT} LIMIT 1", (jobs, sends)).first() is not None
-
-
 def send_anew(connection: Connection, messages: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], bool]:
     """Send these jobs again under new numbers. For each that waits: whether its message, by job and send, is void now.
 
@@ -124,12 +107,6 @@ def send_anew(connection: Connection, messages: Sequence[tuple[UUID, int]]) -> d
     return {(job, send): void for job, send, void in connection.exec_driver_sql(VOID, values)}
 
 
-def marked_as_sent(connection: Connection, worker_no: int, jobs: Sequence[UUID]) -> list[Marked]:
-    """Of these jobs those whose next message this worker had marked as sent, for itself to publish."""
-    return [Marked._make(row) for row in connection.execute(MARKED, {"jobs": jobs, "worker": worker_no})]
-
-
->>>>>>> 0f2da31 (What a busy process gives back from a quorum queue is sent anew: RabbitMQ counted each return as a delivery)
 def continued(connection: Connection, worker_no: int, jobs: Sequence[UUID], fences: Sequence[int]) -> list[Held]:
     """Of these attempts' jobs those that this worker continued with."""
     values = {"jobs": jobs, "fences": fences, "worker": worker_no}

@@ -26,6 +26,7 @@ GRANT EXECUTE ON FUNCTION
     pipeline.stats(integer),
     pipeline.attempts_recent(double precision, integer),
     pipeline.relay_lag(),
+    pipeline.phases_waited_for(),
     pipeline.capacity(pipeline.phases),
     pipeline.list_jobs(text, text, text, uuid, integer, integer),
     pipeline.timeline(uuid),
