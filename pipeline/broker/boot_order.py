@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipeline.broker.delivery import Delivery
+    from pipeline.broker.inbound import Delivery
 
 # One queue that RabbitMQ does not open must not silence the process.
 LONGEST_WAIT = 2.0

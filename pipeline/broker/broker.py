@@ -15,17 +15,15 @@ from dramatiq.brokers.rabbitmq import RabbitmqBroker
 from dramatiq.common import q_name
 from dramatiq.middleware import Middleware, SkipMessage
 
-from pipeline.broker.consumer import PhaseConsumer, PhasesThread, SweepConsumer
-from pipeline.broker.inbound import Inbound
-from pipeline.broker.link import Link
-from pipeline.broker.outbound import Outbound
+from pipeline.broker.inbound import Inbound, PhaseConsumer, PhasesThread, SweepConsumer
+from pipeline.broker.outbound import Link, Outbound
 from pipeline.broker.topology import SWEEPS, QueueType, declare
 from pipeline.declare.errors import BadInput
 
 if TYPE_CHECKING:
     from pika.connection import Parameters
 
-    from pipeline.broker.delivery import Delivery
+    from pipeline.broker.inbound import Delivery
 
 # pika tells every connection's life at length, to whoever imports this: the scheduler too.
 logging.getLogger("pika").setLevel(logging.WARNING)

@@ -1,25 +1,234 @@
-"""The consuming side of a process: all its queues on one channel."""
+"""The consuming side of a process: all its queues on one channel, and what Dramatiq's consumer thread sees of it."""
 
 from __future__ import annotations
 
+import itertools
 import logging
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable
-from functools import partial
+from functools import partial, reduce
+from operator import or_
+from queue import Empty, SimpleQueue
+from threading import Event, Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from pipeline.broker import frames, unstarted
+import orjson
+from dramatiq import Message, Worker
+from dramatiq.broker import Consumer, MessageProxy
+from dramatiq.worker import ConsumerThread
+
 from pipeline.broker.boot_order import BootOrder
-from pipeline.broker.delivery import Delivery, decode
-from pipeline.broker.link import Link, Side
-from pipeline.broker.swift import queue_of
+from pipeline.broker.outbound import Link, Side, ack_frame, queue_of
 from pipeline.broker.topology import SWEEPS, QueueType, arguments, declare_exchange, declare_queue
-from pipeline.broker.unstarted import Aside, Unstarted
 
 if TYPE_CHECKING:
     from pika.connection import Parameters
 
-    from pipeline.broker.swift import SwiftChannel
+    from pipeline.broker.outbound import SwiftChannel
+
+log = logging.getLogger("pipeline.broker")
+
+BODY_LIMIT = 256 * 1024
+# Tells the deliveries of a process apart, so that a claim that is repeated can be recognised.
+_numbers = itertools.count(1)
+
+
+class Delivery(MessageProxy):
+    """A message with the channel that delivered it: only that channel may acknowledge it.
+
+    ``deferred`` is set by whoever takes over the acknowledgement, to be made after a commit.
+    ``returned`` is set when the message was given back to the broker before anybody started on it.
+    ``abandoned`` is set when its thread is stuck and the job was settled without it.
+    ``looks`` counts how often its job could not be claimed because another transaction held the row.
+    """
+
+    def __init__(
+        self, message: Message[Any], channel: SwiftChannel, tag: int, queue: str, headers: dict[str, Any]
+    ) -> None:
+        super().__init__(message)
+        # Dramatiq asks for these a dozen times a message, and its proxy looks each of them up anew.
+        self.queue_name, self.actor_name, self.message_id = message.queue_name, message.actor_name, message.message_id
+        self.args, self.kwargs, self.options = message.args, message.kwargs, message.options
+        self.channel = channel
+        self.tag = tag
+        self.queue = queue
+        self.headers = headers
+        self.id = next(_numbers)
+        self.arrived = monotonic()
+        self.deferred = False
+        self.returned = False
+        self.abandoned = False
+        self.looks = 0
+        self.attempt: Any = None
+
+    def continuing(self, message: Message[Any]) -> Delivery:
+        """The job goes on to its next phase with this message in hand: acknowledging the new one acknowledges it."""
+        following = Delivery(message, self.channel, self.tag, message.queue_name, {})
+        following.arrived = self.arrived
+        return following
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    @property
+    def priority(self) -> int:
+        """Of the job, as its message says."""
+        stated = self.options.get("broker_priority")
+        return stated if type(stated) is int else 0
+
+    @property
+    def live(self) -> bool:
+        """Whether the message is still ours: its connection stands and it was not given back."""
+        return not self.returned and bool(self.channel.is_open)
+
+    @property
+    def revived(self) -> bool:
+        """Whether the message came back from a dead-letter queue."""
+        return "x-death" in self.headers or "x-pipeline-dead" in self.headers
+
+
+def decode(queue: str, body: bytes) -> Message[Any] | None:
+    """The message, or None if it belongs to the dead letters; the reason is logged."""
+    if len(body) > BODY_LIMIT:
+        log.error(
+            "queue %s: a message of %d bytes was sent to the dead letters; the limit is %d",
+            queue,
+            len(body),
+            BODY_LIMIT,
+        )
+        return None
+    try:
+        # Not Message.decode: the encoder is the application's, which may have set one of its own.
+        message: Message[Any] = Message(**orjson.loads(body))
+    except (orjson.JSONDecodeError, TypeError) as error:
+        log.error("queue %s: a message that is not Dramatiq's was sent to the dead letters: %s", queue, error)
+        return None
+    if wrong := _wrong(message):
+        log.error("queue %s: a message was sent to the dead letters: %s", queue, wrong)
+        return None
+    return message if message.queue_name == queue else message.copy(queue_name=queue)
+
+
+def _wrong(message: Message[Any]) -> str | None:
+    """What Dramatiq takes as given and would stumble over; a message with an ``eta`` it would keep in memory."""
+    if not type(message.queue_name) is type(message.actor_name) is type(message.message_id) is str:
+        return "its names are no text"
+    if type(message.options) is not dict or type(message.kwargs) is not dict:
+        return "its options or keywords are no object"
+    return "it asks to be delayed, and nothing waits here" if "eta" in message.options else None
+
+
+# RabbitMQ gives a connection up after two missed heartbeats of ten seconds; until then it keeps what it had sent there.
+NOTICED = 30.0
+REPORTS = 3
+# A message is not kept unacknowledged for longer than this, in seconds: RabbitMQ closes the channel after half an hour.
+LONGEST_ASIDE = 600.0
+
+
+class Unstarted:
+    """Messages in hand, and the most there were of each queue at any one time during the last three reports.
+
+    Whoever compares RabbitMQ's ready messages with the jobs that wait asks what was in hand at a moment in the past,
+    and messages come, are begun and are given back all the time: only the most there were is an answer that holds.
+    """
+
+    def __init__(self) -> None:
+        self._held: set[Delivery] = set()
+        self._now: Counter[str] = Counter()
+        self._priorities: Counter[int] = Counter()
+        self._most: deque[Counter[str]] = deque([Counter()], maxlen=REPORTS)
+        self._doubtful: list[tuple[float, Counter[str]]] = []
+        self._lock = Lock()
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def highest(self) -> int:
+        """The highest priority among them; -1 if there are none."""
+        return max((priority for priority, held in self._priorities.copy().items() if held), default=-1)
+
+    def add(self, delivery: Delivery) -> None:
+        with self._lock:
+            self._held.add(delivery)
+            self._priorities[delivery.priority] += 1
+            self._now[delivery.queue] += 1
+            most = self._most[-1]
+            most[delivery.queue] = max(most[delivery.queue], self._now[delivery.queue])
+
+    def discard(self, delivery: Delivery) -> None:
+        """Somebody begins with it, or it cannot be handed over."""
+        with self._lock:
+            if delivery in self._held:
+                self._held.remove(delivery)
+                self._priorities[delivery.priority] -= 1
+                self._now[delivery.queue] -= 1
+
+    def take(self) -> set[Delivery]:
+        """All of them, to be given back: each is marked, so that nobody begins with it any more."""
+        with self._lock:
+            taken, self._held = self._held, set()
+            self._now.clear()
+            self._priorities.clear()
+            for delivery in taken:
+                delivery.returned = True
+            return taken
+
+    def lost(self) -> None:
+        """The connection broke: RabbitMQ may not know yet, and hold them for us."""
+        with self._lock:
+            self._doubtful.append((monotonic() + NOTICED, self._now))
+            self._held, self._now = set(), Counter()
+            self._priorities.clear()
+
+    def report(self) -> Counter[str]:
+        """The queues of which there was anything."""
+        with self._lock:
+            self._doubtful = [(until, counts) for until, counts in self._doubtful if monotonic() < until]
+            doubtful = sum((counts for _, counts in self._doubtful), Counter())
+            most: Counter[str] = reduce(or_, self._most, Counter())
+            self._most.append(+self._now)
+            return most + doubtful
+
+
+class Aside:
+    """Messages that wait for a moment: nothing can be said about their jobs yet, and no thread waits for them.
+
+    Counted since the consumer of their queue came up. Changed in the AMQP thread only.
+    """
+
+    def __init__(self) -> None:
+        self._held: set[Delivery] = set()
+        self._of_consumer: Counter[str] = Counter()
+
+    def add(self, delivery: Delivery, prefetch: int) -> bool:
+        """True if they use up half of what their queue's consumer may hold: it needs a new one."""
+        if delivery not in self._held:
+            self._held.add(delivery)
+            self._of_consumer[delivery.queue] += 1
+        return self._of_consumer[delivery.queue] * 2 >= prefetch
+
+    def remove(self, delivery: Delivery) -> None:
+        """It is handed out again."""
+        self._held.discard(delivery)
+
+    def consumer_started(self, queue: str) -> None:
+        """RabbitMQ counts by consumer: a new one starts from zero."""
+        self._of_consumer[queue] = 0
+
+    def lost(self) -> None:
+        """The connection broke: they will be delivered again."""
+        self._held, self._of_consumer = set(), Counter()
+
+    def count(self) -> Counter[str]:
+        """How many of each queue."""
+        return Counter(delivery.queue for delivery in self._held.copy())
+
 
 log = logging.getLogger("pipeline.broker")
 
@@ -221,7 +430,7 @@ class Inbound(Side):
         if channel is None or connection is None or not channel.is_open:
             return
         number = channel.channel_number
-        if acks := [frames.ack(number, delivery.tag) for delivery in deliveries if delivery.channel is channel]:
+        if acks := [ack_frame(number, delivery.tag) for delivery in deliveries if delivery.channel is channel]:
             connection.emit(b"".join(acks))
 
     def _reject(self, delivery: Delivery) -> None:
@@ -237,7 +446,7 @@ class Inbound(Side):
     def _set_aside(self, delivery: Delivery, seconds: float) -> None:
         if not delivery.live or delivery.channel is not self.channel:
             return
-        if self._closed or monotonic() - delivery.arrived > unstarted.LONGEST_ASIDE:
+        if self._closed or monotonic() - delivery.arrived > LONGEST_ASIDE:
             self._return(delivery)
             return
         self._link.later(seconds, partial(self._hand_out_again, delivery))
@@ -281,3 +490,90 @@ class Inbound(Side):
             with self.together():
                 for queue in self._ranked(queue for queue in self._consumers if not self._hears(queue)):
                     self._listen(self.channel, queue)
+
+
+class PhasesThread(ConsumerThread):
+    """One for all phase queues of a process. Dramatiq would start one for each, to wait for what comes elsewhere."""
+
+    def __init__(self, worker: Worker, queues: Collection[str]) -> None:
+        super().__init__(
+            broker=worker.broker,
+            queue_name="all phases",
+            prefetch=worker.queue_prefetch,
+            work_queue=worker.work_queue,
+            worker_timeout=worker.worker_timeout,
+        )
+        self.queues = queues
+
+
+def consume_in_one_thread(worker: Worker, queues: Collection[str]) -> None:
+    """Before the worker boots: it adds a consumer for each queue that has none, and then these have one.
+
+    ``Worker.consumers`` is where its threads look for whoever acknowledges a queue's messages, too. Everything that
+    Dramatiq does to all of them, it may do to the same one again: pause, resume, stop, join, close.
+    """
+    if queues:
+        thread = PhasesThread(worker, queues)
+        worker.consumers.update(dict.fromkeys(queues, thread))
+        thread.start()
+
+
+class PhaseConsumer(Consumer):
+    """Hands deliveries straight to Dramatiq's work queue; the consumer thread itself only waits.
+
+    Reconnecting is the link's business, so this consumer never breaks.
+    """
+
+    def __init__(
+        self,
+        inbound: Inbound,
+        queues: Collection[str],
+        prefetch: int,
+        timeout: float,
+        *,
+        on_delivery: Callable[[Delivery], None],
+        on_close: Callable[[], None],
+    ) -> None:
+        self._inbound = inbound
+        self._timeout = timeout
+        self._closed = Event()
+        self._on_close = on_close
+        inbound.consume(queues, prefetch, on_delivery)
+
+    def __next__(self) -> MessageProxy | None:
+        self._closed.wait(self._timeout)
+        return None
+
+    def ack(self, message: MessageProxy) -> None:
+        delivery = cast(Delivery, message)
+        if not delivery.deferred:
+            self._inbound.ack([delivery])
+
+    def nack(self, message: MessageProxy) -> None:
+        self._inbound.reject(cast(Delivery, message))
+
+    def close(self) -> None:
+        """Dramatiq closes it once for each queue."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._on_close()
+
+
+class SweepConsumer(Consumer):
+    """Runs each sweep in the consumer thread itself, so that it never waits behind the jobs it is to save."""
+
+    def __init__(self, inbound: Inbound, queue: str, timeout: float, run: Callable[[Delivery], None]) -> None:
+        self._inbound = inbound
+        self._timeout = timeout
+        self._run = run
+        self._arrived: SimpleQueue[Delivery] = SimpleQueue()
+        inbound.consume([queue], 1, self._arrived.put)
+
+    def __next__(self) -> MessageProxy | None:
+        try:
+            delivery = self._arrived.get(timeout=self._timeout)
+        except Empty:
+            return None
+        self._run(delivery)
+        self._inbound.ack([delivery])
+        return None

@@ -34,7 +34,7 @@ from pipeline.store.group_commit import Ask, ClaimRow, Completed, Completion, Co
 if TYPE_CHECKING:
     import psycopg
 
-    from pipeline.broker.delivery import Delivery
+    from pipeline.broker.inbound import Delivery
     from pipeline.journey.message import MessageRef
     from pipeline.store.gateway.settlement import TakeOver
     from pipeline.store.group_commit import ClaimVerdict

@@ -19,8 +19,7 @@ from pipeline.store import database
 from pipeline.store.gateway import sending
 
 if TYPE_CHECKING:
-    from pipeline.broker.delivery import Delivery
-    from pipeline.broker.inbound import Inbound
+    from pipeline.broker.inbound import Delivery, Inbound
 
 # Rows that another transaction holds; what cannot be had for ten seconds goes back as a counted delivery.
 ASK_AGAIN, TIMES = 0.5, 20

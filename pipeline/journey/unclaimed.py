@@ -15,7 +15,7 @@ from pipeline.store import database
 from pipeline.store.gateway import client, session, settlement
 
 if TYPE_CHECKING:
-    from pipeline.broker.delivery import Delivery
+    from pipeline.broker.inbound import Delivery
     from pipeline.journey.message import MessageRef
     from pipeline.store.gateway.settlement import TakeOver
     from pipeline.worker.process import WorkerProcess

@@ -23,7 +23,7 @@ from pipeline.observe import logs
 from pipeline.store.engine import Wire, connect
 
 if TYPE_CHECKING:
-    from pipeline.broker.delivery import Delivery
+    from pipeline.broker.inbound import Delivery
     from pipeline.journey.attempt import Attempt
 
 # Whether this very statement moved the job: an earlier one may have, whose answer was lost.

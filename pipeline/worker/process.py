@@ -18,11 +18,8 @@ from periodiq import PeriodiqMiddleware
 
 from pipeline import settings
 from pipeline.broker.broker import EngineActor, PipelineBroker
-from pipeline.broker.consumer import consume_in_one_thread
-from pipeline.broker.delivery import Delivery
-from pipeline.broker.inbound import Inbound
-from pipeline.broker.link import Link
-from pipeline.broker.outbound import Outbound
+from pipeline.broker.inbound import Delivery, Inbound, consume_in_one_thread
+from pipeline.broker.outbound import Link, Outbound
 from pipeline.broker.topology import SWEEPS, QueueType
 from pipeline.declare.errors import PipelineError
 from pipeline.declare.job import Done, Job

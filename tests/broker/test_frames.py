@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pika import frame, spec
 
-from pipeline.broker import frames
-from pipeline.broker.swift import SwiftConnection
+from pipeline.broker.outbound import SwiftConnection, ack_frame, message_frames
 
 NAMES = st.text(st.characters(codec="ascii", exclude_categories=["C"]), min_size=1, max_size=60)
 BODIES = st.binary(min_size=1, max_size=300)
@@ -42,13 +41,13 @@ def test_a_message_has_pikas_bytes(queue: str, body: bytes, priority: int, ident
         frame.Header(channel, len(body), properties),
         frame.Body(channel, body),
     )
-    assert frames.message(channel, queue, body, priority, ident) == expected
+    assert message_frames(channel, queue, body, priority, ident) == expected
 
 
 @given(st.integers(1, 2047), st.integers(1, 2**63))
 def test_an_acknowledgement_has_pikas_bytes(channel: int, tag: int) -> None:
     """Of this one message, and no other."""
-    assert frames.ack(channel, tag) == frame.Method(channel, spec.Basic.Ack(tag)).marshal()
+    assert ack_frame(channel, tag) == frame.Method(channel, spec.Basic.Ack(tag)).marshal()
 
 
 class Reader(SwiftConnection):

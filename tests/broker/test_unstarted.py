@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.broker import unstarted
-from pipeline.broker.inbound import Inbound
-from pipeline.broker.link import Link
-from pipeline.broker.unstarted import Unstarted
+from pipeline.broker import inbound
+from pipeline.broker.inbound import Inbound, Unstarted
+from pipeline.broker.outbound import Link
 
 
 def fetched(hand: Unstarted, queue: str, times: int = 1) -> list[Any]:
@@ -70,12 +69,12 @@ def test_a_message_that_is_discarded_twice_counts_once() -> None:
 def test_after_a_broken_connection_they_count_until_rabbitmq_has_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It keeps them for the old connection and delivers them to nobody."""
     now = 100.0
-    monkeypatch.setattr(unstarted, "monotonic", lambda: now)
+    monkeypatch.setattr(inbound, "monotonic", lambda: now)
     hand = Unstarted()
     fetched(hand, "a", 2)
     hand.lost()
     for _ in range(4):
         reported = hand.report()["a"]
     assert reported == 2
-    now += unstarted.NOTICED
+    now += inbound.NOTICED
     assert hand.report() == {}

@@ -56,7 +56,8 @@ def test_what_a_busy_process_gives_back_is_no_delivery_of_a_quorum_queue(place: 
 
 def deliveries(place: Place, queue: str) -> set[int]:
     """How often RabbitMQ says that each message there came back before. Looking at them counts."""
-    channel, found = place.channel(), set()
+    channel = place.channel()
+    found: set[int] = set()
     while True:
         method, properties, _ = channel.basic_get(queue)
         if method is None:

@@ -10,8 +10,7 @@ from uuid import UUID, uuid4
 import pika
 import pytest
 
-from pipeline.broker.link import Link
-from pipeline.broker.outbound import Outbound, Outgoing
+from pipeline.broker.outbound import Link, Outbound, Outgoing
 from tests.place import Place
 
 Publish = Callable[..., list[UUID]]

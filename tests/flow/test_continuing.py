@@ -13,14 +13,14 @@ from psycopg.rows import dict_row
 
 from pipeline import submit, submit_many
 from pipeline.broker.inbound import Inbound
-from pipeline.broker.link import Link
+from pipeline.broker.outbound import Link
 from pipeline.declare.phase import PhaseSpec
 from pipeline.journey.attempt import Advance, Attempt, Held
 from tests.db import steps
 from tests.place import Place
 
 if TYPE_CHECKING:
-    from pipeline.broker.delivery import Delivery
+    from pipeline.broker.inbound import Delivery
 
 
 def test_a_worker_carries_a_job_through_with_one_message(place: Place) -> None:

@@ -10,9 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from pipeline.broker.delivery import Delivery
-from pipeline.broker.inbound import Inbound
-from pipeline.broker.link import Link
+from pipeline.broker.inbound import Delivery, Inbound
+from pipeline.broker.outbound import Link
 from pipeline.declare.phase import PhaseSpec
 from pipeline.journey import unclaimed
 from pipeline.journey.attempt import Attempt

@@ -25,7 +25,7 @@ from tests.db import steps
 from tests.place import Place
 
 if TYPE_CHECKING:
-    from pipeline.broker.delivery import Delivery
+    from pipeline.broker.inbound import Delivery
 
 SLOW_COMMIT = """
     CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$;

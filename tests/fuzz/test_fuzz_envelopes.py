@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from pipeline import submit_many
 from pipeline.broker.inbound import Inbound
-from pipeline.broker.link import Link
+from pipeline.broker.outbound import Link
 from pipeline.broker.topology import SWEEPS, dead_letter_queue, declare
 from pipeline.declare.registry import find_phase
 from pipeline.journey.message import InvalidEnvelope, read_ref
