@@ -29,6 +29,7 @@ class BootOrder:
         self._hand_out = hand_out
         self._later = later
         self._waits_for: set[str] = set()
+        self.over = True
         self._held: list[Delivery] = []
         self._round = 0
         self._timed = False
@@ -38,6 +39,7 @@ class BootOrder:
         self._round += 1
         self._timed = False
         self._waits_for = set(queues)
+        self.over = not self._waits_for
         self._held = []
 
     def started(self, queue: str) -> bool:
@@ -55,15 +57,13 @@ class BootOrder:
             if not self._waits_for:
                 self.release()
 
-    def holds(self, delivery: Delivery) -> bool:
-        """Whether the delivery is kept for later."""
-        if self._waits_for:
-            self._held.append(delivery)
-        return bool(self._waits_for)
+    def hold(self, delivery: Delivery) -> None:
+        """Keep it for later: the order is not ``over`` yet."""
+        self._held.append(delivery)
 
     def release(self) -> None:
         """Hand out what is held; from now on deliveries go straight through."""
-        self._waits_for = set()
+        self._waits_for, self.over = set(), True
         held, self._held = self._held, []
         for delivery in sorted(held, key=lambda delivery: self.rank(delivery.queue)):
             self._hand_out(delivery)

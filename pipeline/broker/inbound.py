@@ -400,7 +400,8 @@ class Inbound(Side):
             if self._paused:
                 self._refuse(delivery)
                 return
-            if self._order.holds(delivery):
+            if not self._order.over:
+                self._order.hold(delivery)
                 return
         self._hand_out(delivery)
 

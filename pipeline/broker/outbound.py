@@ -27,8 +27,8 @@ from pipeline.broker.topology import QueueType, declare
 if TYPE_CHECKING:
     from pika.connection import Connection, Parameters
 
-# ---- frames: those that there are thousands of a second are written and read here; everything else is pika's, which makes
-# several objects of each frame and moves the rest of its buffer after every one of them.
+# ---- frames: those that there are thousands of a second. Everything else is pika's, which makes several objects of
+# each frame and moves the rest of its buffer after every one of them.
 
 METHOD, HEADER, BODY, END = 1, 2, 3, b"\xce"
 OVERHEAD = 8

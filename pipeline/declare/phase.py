@@ -47,8 +47,13 @@ class PhaseSpec:
     throttle: Throttle | None = None
     shared_limit: bool = False
     start_first: bool = False
+    # The RabbitMQ queue of the phase, and the Dramatiq actor's name: global to a broker, so it carries the workflow.
+    queue: str = field(init=False)
+    actor: str = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "queue", f"{self.workflow}.{self.name}")
+        object.__setattr__(self, "actor", f"{self.workflow}.{self.name.replace('-', '_')}")
         for what, name in (("workflow", self.workflow), ("phase", self.name)):
             if not NAME.fullmatch(name) or len(name) > 60:
                 raise ValueError(
@@ -67,16 +72,6 @@ class PhaseSpec:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"phase {self.name}: {name} is above zero, not {value}")
-
-    @property
-    def queue(self) -> str:
-        """The RabbitMQ queue of the phase."""
-        return f"{self.workflow}.{self.name}"
-
-    @property
-    def actor(self) -> str:
-        """The Dramatiq actor's name: global to a broker, so it carries the workflow."""
-        return f"{self.workflow}.{self.name.replace('-', '_')}"
 
 
 def idempotency_key(job_id: object, phase: str) -> str:

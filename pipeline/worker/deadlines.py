@@ -18,6 +18,8 @@ log = logs.get("pipeline.worker")
 # nothing reaches one that is blocked in a system call or in C.
 GRACE = 2.0
 NEVER = float("inf")
+# Between two looks when nobody's time is over before that: a job that begins need not wake the watch then.
+LONGEST = 60.0
 
 
 class Watch:
@@ -51,10 +53,9 @@ class Watch:
                 self._look(attempt, monotonic())
             # Whoever is added from here on wakes us, or is among those that are looked at next.
             self._held.next_look = NEVER
-            self._held.next_look = until = min(map(_next_moment, self._held.all()), default=NEVER)
+            self._held.next_look = until = min([monotonic() + LONGEST, *map(_next_moment, self._held.all())])
             with self._changed:
-                pause = None if until == NEVER else max(until - monotonic(), 0.0)
-                self._changed.wait_for(lambda: self._woken, pause)
+                self._changed.wait_for(lambda: self._woken, max(until - monotonic(), 0.0))
                 self._woken = False
 
     def _look(self, attempt: Attempt, now: float) -> None:

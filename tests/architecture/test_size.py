@@ -6,7 +6,14 @@ from tests.architecture.house import files, text
 
 LIMIT = 300
 
+WALK = "a job passes it: fourteen files to read, and not forty (docs/walk.md)"
 LONGER = {
+    "pipeline/broker/inbound.py": WALK,
+    "pipeline/broker/outbound.py": WALK,
+    "pipeline/journey/attempt.py": WALK,
+    "pipeline/store/group_commit.py": WALK,
+    "pipeline/worker/process.py": WALK,
+    "tests/db/test_gateway.py": "one test for each statement of the gateway",
     "tests/flow/test_the_fourteen_rules.py": "one test for each rule of the protocol, in their order",
 }
 

@@ -24,7 +24,7 @@ def test_the_table_has_a_row_for_every_step_and_names_sql_functions_that_exist()
     """Submit comes first, though it is no step of an existing job."""
     rows = re.findall(r"^\| (\w+) \| (.*?) \|", PAGE, re.MULTILINE)
     assert [name for name, _ in rows if name != "step"] == ["submit", *(step.value for step in Step)]
-    sql = "\n".join(path.read_text() for path in (ROOT / "pipeline/store/functions/transitions").glob("*.sql"))
+    sql = "\n".join(path.read_text() for path in (ROOT / "pipeline/store/functions").glob("*/*.sql"))
     named = {name for _, functions in rows for name in re.findall(r"`([\w.]+)`", functions)}
     assert len(named) > 8
     for function in named:

@@ -26,7 +26,9 @@ class Scene:
     def arrive(self, *queues: str) -> None:
         for queue in queues:
             delivery: Any = SimpleNamespace(queue=queue)
-            if not self.order.holds(delivery):
+            if not self.order.over:
+                self.order.hold(delivery)
+            else:
                 self.handed_out.append(queue)
 
 
