@@ -1,4 +1,4 @@
-"""The life of a job as one table. SQL repeats it in CHECK constraints and transition functions."""
+"""The life of a job as one table. PostgreSQL refuses every other step (the trigger ``pipeline.step``)."""
 
 from __future__ import annotations
 

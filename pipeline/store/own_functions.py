@@ -49,6 +49,6 @@ def remove(connection: Connection) -> None:
     """Drop every function on record, and the views and triggers that use them."""
     connection.exec_driver_sql("DROP VIEW pipeline.processors, pipeline.counters, pipeline.running_jobs")
     connection.exec_driver_sql("DROP TRIGGER workers_keep_counters ON pipeline.workers")
-    connection.exec_driver_sql("DROP TRIGGER jobs_end_lease ON pipeline.jobs")
+    connection.exec_driver_sql("DROP TRIGGER jobs_step ON pipeline.jobs")
     for place in connection.execute(RECORDED).scalars().all():
         connection.exec_driver_sql(f"DROP FUNCTION {place}")

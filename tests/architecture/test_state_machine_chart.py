@@ -29,3 +29,12 @@ def test_the_table_has_a_row_for_every_step_and_names_sql_functions_that_exist()
     assert len(named) > 8
     for function in named:
         assert f"FUNCTION {function}(" in sql, f"{function} is in the table and not in the SQL files"
+
+
+def test_postgresql_lets_through_the_same_steps_and_no_others() -> None:
+    """Those that change the status; a trigger sees every change."""
+    sql = (ROOT / "pipeline/store/functions/transitions/leave.sql").read_text()
+    [array] = re.findall(r"<> ALL \(ARRAY\[(.*?)\]\)", sql, re.DOTALL)
+    assert sorted(re.findall(r"'(\w+ \w+)'", array)) == sorted(
+        {f"{before} {after}" for (before, _), after in NEXT.items() if before != after}
+    )

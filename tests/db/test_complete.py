@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import psycopg
+import pytest
 from psycopg.types.json import Jsonb
 
 from tests.db import steps
@@ -109,3 +111,12 @@ def test_a_hand_over_wakes_a_relay_that_sleeps(database: Db) -> None:
     assert steps.admit(database, asleep=True) == []
     steps.complete(database, holds[1])
     assert len(list(database.notifies(timeout=5, stop_after=1))) == 1
+
+
+def test_a_step_that_the_state_machine_does_not_have_is_refused(database: Db) -> None:
+    """Also to somebody with a psql: a job would be lost, or run twice."""
+    job = steps.submit(database)
+    with pytest.raises(psycopg.errors.DatabaseError, match="cannot go from pending to succeeded") as refused:
+        database.execute("UPDATE pipeline.jobs SET status = 'succeeded', completed_at = now()")
+    assert refused.value.sqlstate == "PL007"
+    assert steps.job(database, job)["status"] == "pending"

@@ -90,7 +90,10 @@ def test_rows_edited_by_hand_are_made_whole(place: Place) -> None:
     place.db.execute("UPDATE pipeline.jobs SET phase = 'third' WHERE id = %s", (astray,))
     check(place, "waits before another phase than its own")
     finished = submit_many(None, "single", [{}])[0]
+    # As a restored backup may have it: PostgreSQL would refuse this step.
+    place.db.execute("SET session_replication_role = replica")
     place.db.execute("UPDATE pipeline.jobs SET status = 'succeeded', completed_at = now() WHERE id = %s", (finished,))
+    place.db.execute("RESET session_replication_role")
     check(place, "intent to send a job that does not wait")
     place.db.execute("UPDATE pipeline.outbox SET sent_at = now() WHERE job_id = %s", (lost,))
     place.db.execute(

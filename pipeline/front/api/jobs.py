@@ -8,10 +8,11 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from pipeline.declare.states import Status
 from pipeline.front.api.database import transaction
 from pipeline.front.api.http.auth import Operator, Viewer
 from pipeline.front.api.http.cursors import decode_cursor, encode_cursor
-from pipeline.front.api.http.fields import Body, JobId, Moment, Name, Priority, Status, Text
+from pipeline.front.api.http.fields import Body, JobId, Moment, Name, Priority, Text
 from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
 from pipeline.front.api.http.problem import Problem, conflict, not_found
 from pipeline.front.api.http.responses import problems

@@ -75,7 +75,7 @@ def test_each_state_has_the_seeds_number(place: Place) -> None:
     assert [seen(place, job)["status_id"] for job in jobs] == [1, 2, 3, 4]
     assert [seen(place, job)["ocr_attempts"] for job in jobs] == [0, 0, 0, 1]
     for status, number in (("succeeded", 5), ("failed", 6), ("cancelled", 6)):
-        job = waiting(place)
+        job = running(place)
         place.db.execute("UPDATE pipeline.jobs SET status = %s, completed_at = now() WHERE id = %s", (status, job))
         assert seen(place, job)["status_id"] == number
 

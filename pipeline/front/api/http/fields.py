@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Path
@@ -47,5 +47,4 @@ Text = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=
 Body = Annotated[dict[str, Any], AfterValidator(_is_json)]
 Moment = Annotated[AwareDatetime, AfterValidator(_near), BeforeValidator(_is_text)]
 Priority = Annotated[int, Field(ge=0, le=9, strict=True, description="9 goes first")]
-Status = Literal["pending", "running", "retryable", "succeeded", "failed", "cancelled"]
 JobId = Annotated[UUID, Path(description="a job's id")]

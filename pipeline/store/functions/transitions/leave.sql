@@ -1,22 +1,33 @@
--- The one place where a lease ends: whatever takes a job out of 'running' clears all of it. (A job that its worker
--- continues with keeps it, under a new fence.)
-CREATE OR REPLACE FUNCTION pipeline.end_lease() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Every change of a job's status passes here, whoever makes it: only the steps of the state machine are let through
+-- (pipeline/declare/states.py has the same table). And this is the one place where a lease ends: whatever takes a job out of
+-- 'running' clears all of it. A job that its worker continues with keeps it, under a new fence.
+CREATE OR REPLACE FUNCTION pipeline.step() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    NEW.locked_by := NULL;
-    NEW.locked_at := NULL;
-    NEW.heartbeat_at := NULL;
-    NEW.sent_at := NULL;
-    NEW.delivery := NULL;
-    NEW.isolated := NULL;
-    NEW.message_phase_id := NULL;
+    IF OLD.status || ' ' || NEW.status <> ALL (ARRAY[
+        'pending running', 'pending cancelled', 'pending failed', 'retryable running', 'retryable cancelled', 'retryable failed',
+        'running pending', 'running retryable', 'running succeeded', 'running failed', 'running cancelled',
+        'failed pending', 'failed cancelled'])
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'PL007', MESSAGE = format('job %s cannot go from %s to %s', OLD.id, OLD.status, NEW.status),
+            HINT = 'use pipeline.cancel, pipeline.replay or pipeline.reset instead of an UPDATE';
+    END IF;
+    IF OLD.status = 'running' THEN
+        NEW.locked_by := NULL;
+        NEW.locked_at := NULL;
+        NEW.heartbeat_at := NULL;
+        NEW.sent_at := NULL;
+        NEW.delivery := NULL;
+        NEW.isolated := NULL;
+        NEW.message_phase_id := NULL;
+    END IF;
     RETURN NEW;
 END $$;
 DO $$
 BEGIN
     -- Once: making it anew would wait for every transaction that has written jobs.
-    IF NOT EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = 'pipeline.jobs'::regclass AND tgname = 'jobs_end_lease') THEN
-        CREATE TRIGGER jobs_end_lease BEFORE UPDATE OF status ON pipeline.jobs FOR EACH ROW
-            WHEN (OLD.status = 'running' AND NEW.status <> 'running') EXECUTE FUNCTION pipeline.end_lease();
+    IF NOT EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = 'pipeline.jobs'::regclass AND tgname = 'jobs_step') THEN
+        CREATE TRIGGER jobs_step BEFORE UPDATE OF status ON pipeline.jobs FOR EACH ROW
+            WHEN (OLD.status <> NEW.status) EXECUTE FUNCTION pipeline.step();
     END IF;
 END $$;
 
