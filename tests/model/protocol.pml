@@ -52,13 +52,10 @@ inline forget(m) { place[m] = NOWHERE; in_broker[queue_of(m)]-- }
 #define CLAIM 1
 #define MEET 2
 #define WORK 3
-#define PUBLISH 4
-#define UNSEND 5
-#define SEND_AGAIN 6
-#define ACK 7
+#define ACK 4
 byte step[2], my_fence[2], met_fence[2];
-byte at[2]; /* the phase of the attempt; a job that went on is one ahead of its message's queue */
-byte message[2] = NONE, outgoing[3] = NONE; /* outgoing[RELAY] is the relay's */
+byte at[2]; /* the phase of the attempt; a carried job is one ahead of its message's queue */
+byte message[2] = NONE, outgoing = NONE; /* what the relay has marked and not published yet */
 byte late = NONE;                           /* what a frozen, replaced relay will publish when it wakes */
 
 #define WELL 0
@@ -109,8 +106,7 @@ bool cancel_committed;
 /* ---- Transactions, named after the files in db/ ---- */
 
 /* Numbers are only ever compared for equality, so that one which nothing remembers is as good as a new one. */
-#define remembered(m) (place[m] != NOWHERE || message[0] == m || message[1] == m \
-                       || outgoing[0] == m || outgoing[1] == m || outgoing[RELAY] == m || late == m)
+#define remembered(m) (place[m] != NOWHERE || message[0] == m || message[1] == m || outgoing == m || late == m)
 #define known_fence(f) (my_fence[0] == f || my_fence[1] == f || met_fence[0] == f || met_fence[1] == f)
 
 inline new_number() { /* the row waits unsent; whatever message is still on its way is void */
@@ -207,18 +203,14 @@ inline continue(w) {
     fi
 }
 
-inline complete(w, gate_open) {
+inline complete(w) {
     if
     :: holds(w) ->
         keep(w);
         lose_holder(); my_fence[w] = 0; at[w] = 0; step[w] = ACK;
         if
         :: phase == 0 ->
-            phase = 1; status = PENDING; new_number();
-            if
-            :: gate_open -> mark_sent(w); outgoing[w] = send; step[w] = PUBLISH
-            :: else
-            fi
+            phase = 1; status = PENDING; new_number()
         :: else ->
             status = SUCCEEDED; new_number();
             CHECK_G3(kept[0] == 1 && kept[1] == 1)
@@ -288,23 +280,16 @@ end:
             deserted = true; redeliver(w); message[w] = NONE; my_fence[w] = 0; at[w] = 0; step[w] = IDLE
         :: else
         fi }
-    :: d_step { step[w] == WORK -> complete(w, true) }
+    :: d_step { step[w] == WORK -> complete(w) }
     :: d_step { step[w] == WORK && at[w] == 0 -> continue(w) }
-    :: d_step { step[w] == WORK -> complete(w, false) }
-    :: d_step { step[w] == WORK && others > 0 -> /* no answer: asked again, the hand-over is known but not its number */
-        others--; complete(w, true);
+    :: d_step { step[w] == WORK && at[w] == 0 && others > 0 -> /* no answer, and its thread is given up: nobody continues */
+        others--; continue(w);
         if
-        :: step[w] == PUBLISH -> outgoing[w] = NONE; step[w] = SEND_AGAIN
+        :: step[w] == WORK -> deserted = true; my_fence[w] = 0; at[w] = 0; step[w] = ACK
         :: else
         fi }
     :: d_step { step[w] == WORK && others > 0 -> others--; retry(w) }
     :: d_step { step[w] == WORK -> fail(w) }
-    :: d_step { step[w] == PUBLISH -> publish(outgoing[w]); outgoing[w] = NONE; step[w] = ACK }
-    :: d_step { step[w] == PUBLISH && others > 0 -> others--; step[w] = UNSEND } /* no confirm: it did not arrive … */
-    :: d_step { step[w] == PUBLISH && others > 0 -> others--; publish(outgoing[w]); step[w] = UNSEND } /* … or did */
-    :: d_step { step[w] == UNSEND -> unsend(outgoing[w]); outgoing[w] = NONE; step[w] = ACK }
-    :: d_step { step[w] == SEND_AGAIN && sender == w -> unsend(send); step[w] = ACK }
-    :: d_step { step[w] == SEND_AGAIN -> step[w] = ACK } /* PostgreSQL went away again: left to the ledger */
     :: d_step { step[w] == ACK -> acknowledge(w) }
     :: d_step { silence[w] != WELL -> silence[w] = WELL } /* heartbeat, lock taken again */
     od
@@ -313,20 +298,19 @@ end:
 active proctype relay() {
 end:
     do
-    :: d_step { outgoing[RELAY] == NONE && status == PENDING && !sent -> mark_sent(RELAY); outgoing[RELAY] = send }
-    :: d_step { outgoing[RELAY] != NONE -> publish(outgoing[RELAY]); outgoing[RELAY] = NONE }
-    :: d_step { outgoing[RELAY] != NONE && others > 0 -> others--; unsend(outgoing[RELAY]); outgoing[RELAY] = NONE }
-    :: d_step { outgoing[RELAY] != NONE && others > 0 ->
-        others--; publish(outgoing[RELAY]); unsend(outgoing[RELAY]); outgoing[RELAY] = NONE }
-    :: d_step { outgoing[RELAY] != NONE && others > 0 -> /* it freezes; the next leader goes on without it */
-        others--; late = outgoing[RELAY]; outgoing[RELAY] = NONE }
+    :: d_step { outgoing == NONE && status == PENDING && !sent -> mark_sent(RELAY); outgoing = send }
+    :: d_step { outgoing != NONE -> publish(outgoing); outgoing = NONE }
+    :: d_step { outgoing != NONE && others > 0 -> others--; unsend(outgoing); outgoing = NONE }
+    :: d_step { outgoing != NONE && others > 0 ->
+        others--; publish(outgoing); unsend(outgoing); outgoing = NONE }
+    :: d_step { outgoing != NONE && others > 0 -> /* it freezes; the next leader goes on without it */
+        others--; late = outgoing; outgoing = NONE }
     :: d_step { late != NONE -> publish(late); late = NONE }
     od
 }
 
-/* A well process publishes within the seconds that the ledger waits before it judges a row. */
-#define publishes(w) (step[w] == PUBLISH && silence[w] == WELL && outgoing[w] == send)
-#define settled (!publishes(0) && !publishes(1) && outgoing[RELAY] != send)
+/* A leader publishes within the seconds that the ledger waits before it judges a row. */
+#define settled (outgoing != send)
 
 active proctype sweep() {
 end:
@@ -356,8 +340,7 @@ inline kill(w) {
     redeliver(w);
     holder = (holder == w -> DEAD : holder);
     rightful = (rightful == w -> DEAD : rightful);
-    sender = (sender == w -> DEAD : sender);
-    message[w] = NONE; outgoing[w] = NONE; my_fence[w] = 0; met_fence[w] = 0; at[w] = 0; silence[w] = WELL;
+    message[w] = NONE; my_fence[w] = 0; met_fence[w] = 0; at[w] = 0; silence[w] = WELL;
     step[w] = IDLE
 }
 
@@ -370,15 +353,9 @@ inline wipe() {
     n = 0; in_broker[0] = 0; in_broker[1] = 0
 }
 
-#ifdef REDELIVERY_ONLY
-#define mortal(w) (step[w] != IDLE && step[w] != PUBLISH)
-#else
 #define mortal(w) (step[w] != IDLE)
-#endif
-/* A heartbeat between the mark and the publish takes the send for confirmed: reclaim will not look at it then. */
 #define FAULTS(w) \
     :: d_step { crashes > 0 && mortal(w) -> crashes--; kill(w) } \
-    :: d_step { crashes > 0 && mortal(w) && sender == w -> crashes--; sender = DEAD_AND_CONFIRMED; kill(w) } \
     :: d_step { others > 0 && step[w] != IDLE && step[w] != ACK -> others--; silence[w] = FROZEN } \
     :: d_step { others > 0 && step[w] != IDLE && step[w] != ACK -> others--; silence[w] = FROZEN; redeliver(w) } \
     :: d_step { others > 0 && step[w] != IDLE && step[w] != ACK -> others--; silence[w] = UNLOCKED } \
@@ -391,8 +368,9 @@ end:
     FAULTS(0)
     FAULTS(1)
 #ifndef REDELIVERY_ONLY
-    :: d_step { crashes > 0 && sender == RELAY -> crashes--; sender = DEAD; outgoing[RELAY] = NONE }
-    :: d_step { crashes > 0 && sender == RELAY -> crashes--; sender = DEAD_AND_CONFIRMED; outgoing[RELAY] = NONE }
+    /* A heartbeat between the mark and the publish takes the send for confirmed: reclaim will not look at it then. */
+    :: d_step { crashes > 0 && sender == RELAY -> crashes--; sender = DEAD; outgoing = NONE }
+    :: d_step { crashes > 0 && sender == RELAY -> crashes--; sender = DEAD_AND_CONFIRMED; outgoing = NONE }
 #endif
     :: d_step { others > 0 && in_broker[0] + in_broker[1] > 0 -> others--; wipe() }
     :: d_step { crashes + others > 0 -> crashes = 0; others = 0 } /* no further fault: none may be needed for rescue */
