@@ -84,7 +84,7 @@ class Relay:
         self._unsent: list[Outgoing] = []
         self._moved = False
         self._asleep = False
-        self._horizon = 0
+        self._horizon = self._unaware = 0
         self._leader = LeaderThread(
             dsn,
             "relay",
@@ -174,7 +174,12 @@ class Relay:
 
     def _rest(self, connection: Wire) -> None:
         """Sleep until somebody has something to send, a time has come, or a queue may have capacity again."""
-        seconds, waiting, horizon = sending.next_due(connection)
+        if not self._horizon:
+            # Whoever was about to commit when the relay fell asleep may not have known, and wakes nobody. Those that
+            # have done so since the last look are found by one more; the others are waited for.
+            self._horizon, self._unaware = sending.fall_asleep(connection)
+            return
+        seconds, waiting = sending.next_due(connection)
         pauses = [self._backstop, self._refusals.next_try()]
         if seconds is not None:
             pauses.append(max(seconds, 0.0) + 0.001)
@@ -182,21 +187,19 @@ class Relay:
             pauses.append(self._next_look())
         if self._unsent:
             pauses.append(SLOWEST_LOOK)
-        self._horizon = self._horizon or horizon
         # What was said while PostgreSQL was being asked has been read already: there is nothing to wait for.
         if told(connection) or self._sleep(connection, min(pauses)):
             self._asleep = False
 
     def _sleep(self, connection: Wire, seconds: float) -> bool:
-        """True if woken. Whoever was about to commit when the relay fell asleep may not have known, and wakes nobody:
-        until they all have, the relay looks again whenever one of them has."""
+        """True if woken; False after so many seconds, or when somebody has committed who wakes nobody."""
         until = monotonic() + seconds
-        unaware = sending.open_before(connection, self._horizon)
         while (left := until - monotonic()) > 0 and not self._leader.stopping:
-            self._leader.waiter.wait(connection, min(left, NAP) if unaware else left)
+            self._leader.waiter.wait(connection, min(left, NAP) if self._unaware else left)
             if told(connection):
                 return True
-            if unaware and sending.open_before(connection, self._horizon) < unaware:
+            if self._unaware and (still := sending.open_before(connection, self._horizon)) < self._unaware:
+                self._unaware = still
                 return False
         return False
 

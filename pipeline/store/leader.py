@@ -150,8 +150,14 @@ def waiting_to_lead(dsn: str, name: str, view: str, worker_no: int) -> Iterator[
 
 
 def told(connection: psycopg.Connection[TupleRow]) -> bool:
-    """Whether anybody has sent word since the last time."""
-    return bool(list(connection.notifies(timeout=0)))
+    """Whether anybody has sent word since the last time.
+
+    Word that came right behind the last answer is in libpq's buffer: psycopg would wait for the socket first.
+    """
+    heard = bool(list(connection.notifies(timeout=0)))
+    while connection.pgconn.notifies() is not None:
+        heard = True
+    return heard
 
 
 def _readable(socket: int) -> bool:

@@ -34,6 +34,12 @@ def turn(db: Db, job: UUID, calls: int = 1) -> dict[str, Any]:
     return row
 
 
+def less_what_passed(seconds: float, began: float) -> Any:
+    """Time passes between two statements, more of it on a busy machine."""
+    passed = monotonic() - began
+    return pytest.approx(seconds - passed / 2, abs=passed / 2 + 0.01)
+
+
 def promise(db: Db, job: UUID, seconds: float) -> None:
     """The rate limit (one a second) is given out until then, and a second more."""
     db.execute(
@@ -83,8 +89,9 @@ def test_a_turn_that_was_not_used_in_time_is_void(database: Db) -> None:
     clock.let_pass(database, 1.0)
     turn(database, first)
     clock.let_pass(database, 1.2)
+    began = monotonic()
     promise(database, steps.submit(database), 4)
-    assert turn(database, missed)["wait"] == pytest.approx(5, abs=0.1)
+    assert turn(database, missed)["wait"] == less_what_passed(5, began)
 
 
 def test_several_calls_are_one_turn(database: Db) -> None:
@@ -130,6 +137,7 @@ def test_the_moments_of_a_job_that_ends_are_free_at_once(database: Db, end: str)
     """A thousand seconds were promised to it; the next to ask waits for what is still promised, and no longer."""
     rate_limit(database, 1, 1)
     stays, ends = steps.held(database), steps.held(database)
+    began = monotonic()
     promise(database, stays.job, 3)
     promise(database, ends.job, 1000)
     if end == "cancel":
@@ -138,7 +146,7 @@ def test_the_moments_of_a_job_that_ends_are_free_at_once(database: Db, end: str)
         database.execute("SELECT pipeline.delete(%s)", ([ends.job],))
     else:
         assert steps.fail(database, ends) == "failed"
-    assert turn(database, steps.submit(database))["wait"] == pytest.approx(4, abs=0.1)
+    assert turn(database, steps.submit(database))["wait"] == less_what_passed(4, began)
 
 
 def test_what_is_given_back_is_not_given_out_twice(database: Db) -> None:
@@ -180,12 +188,13 @@ def test_a_job_that_an_application_holds_holds_up_nobody_in_its_rate_limit(datab
     """It is being cancelled, say, in a transaction that stays open: its own turn waits, the others' come."""
     rate_limit(database, 1, 1)
     cancelled, other, application = steps.submit(database), steps.submit(database), connect()
+    began = monotonic()
     turn(database, cancelled)
     turn(database, cancelled)
     with application.transaction():
         steps.cancel(application, cancelled)
         assert turn(database, cancelled)["wait"] == 0.5
-        assert turn(database, other)["wait"] == pytest.approx(2, abs=0.2)
+        assert turn(database, other)["wait"] == less_what_passed(2, began)
 
 
 def test_whoever_gives_a_rate_limit_the_rate_it_has_locks_nothing(database: Db, connect: Connect) -> None:

@@ -59,7 +59,7 @@ def test_wrong_settings_are_one_message_without_a_traceback(place: Place) -> Non
 def test_what_nobody_thought_of_ends_a_worker_with_its_traceback(place: Place, log_format: str) -> None:
     """The application's own code may raise anything while a worker boots."""
     (place.folder / "broken.py").write_text(
-        "import pipeline.worker.boot\n"
+        "import pipeline.worker.process\n"
         "def broken(config):\n"
         "    raise ZeroDivisionError('nobody thought of this')\n"
         "pipeline.worker.process.prepare = broken\n"

@@ -34,19 +34,19 @@ def ready(place: Place, queue: str) -> tuple[int, int]:
 
 def test_what_a_busy_process_gives_back_is_no_delivery_of_a_quorum_queue(place: Place) -> None:
     """A later phase's message that waits behind earlier ones comes and goes: its healthy job would fail at the limit."""
-    starved = submit(None, "triple")
+    starved = submit(None, "starter")
     place.db.execute("UPDATE pipeline.jobs SET phase = 'third'")
     place.db.execute(
-        "UPDATE pipeline.outbox SET phase_id = (SELECT id FROM pipeline.phases WHERE queue = 'triple.third')"
+        "UPDATE pipeline.outbox SET phase_id = (SELECT id FROM pipeline.phases WHERE queue = 'starter.third')"
     )
-    early = [submit(None, "triple", {"seconds": 0.8}) for _ in range(8)]
+    early = [submit(None, "starter", {"seconds": 0.8}) for _ in range(8)]
     worker = place.worker(threads=1, PIPELINE_QUEUE_TYPE="quorum")
     place.until(lambda: place.job(starved)["send"] >= 4, 40, "its message to be given back again and again")
-    long = submit(None, "triple", {"seconds": 60})
+    long = submit(None, "starter", {"seconds": 60})
     place.running(long, timeout=60)
     # An early job may have come that far.
-    place.until(lambda: ready(place, "triple.third") in ((1, 0), (2, 0)), 20, "it to be given back once more")
-    assert deliveries(place, "triple.third") == {0}
+    place.until(lambda: ready(place, "starter.third") in ((1, 0), (2, 0)), 20, "it to be given back once more")
+    assert deliveries(place, "starter.third") == {0}
     assert place.job(starved)["status"] == "pending" and place.attempts(starved) == []
     worker.terminate()
     worker.wait()

@@ -124,7 +124,7 @@ def test_word_that_came_while_it_was_asking_is_not_slept_through(place: Place) -
         place.db.execute("SELECT pg_notify('pipeline_relay', '')")
         connection.execute("SELECT 1")
         started = monotonic()
-        relay._pause = relay._backstop
+        relay._rest(connection)
         relay._rest(connection)
         assert monotonic() - started < 10
         threading.Timer(0.5, relay._leader.waiter.wake).start()

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 LISTEN = "LISTEN pipeline_relay"
 ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body::text, trace_id, span_id, sent_at
     FROM pipeline.admit(%s, %s, %s, %s)"""
-NEXT_DUE = """SELECT n.seconds, n.waiting, pg_snapshot_xmax(pg_current_snapshot())::text::bigint
-    FROM pipeline.next_due() n"""
+NEXT_DUE = "SELECT seconds, waiting FROM pipeline.next_due()"
+FALL_ASLEEP = """SELECT pg_snapshot_xmax(s)::text::bigint, (SELECT count(*) FROM pg_snapshot_xip(s))
+    FROM pg_current_snapshot() AS s"""
 OPEN_BEFORE = """SELECT count(*) FROM pg_snapshot_xip(pg_current_snapshot()) AS x WHERE x < %s::text::xid8"""
 UNSEND = "SELECT pipeline.unsend(%s::uuid[], %s::bigint[], 'unconfirmed')"
 STILL_SENT = "SELECT pipeline.still_sent(%s::uuid[], %s::bigint[])"
@@ -45,11 +46,10 @@ class Admitted(NamedTuple):
 
 
 class NextDue(NamedTuple):
-    """Seconds until something is due, or None; whether jobs wait at a full queue; and the next transaction's number."""
+    """Seconds until something is due, or None; and whether jobs wait at a full queue."""
 
     seconds: float | None
     waiting: bool
-    horizon: int
 
 
 class Held(NamedTuple):
@@ -80,8 +80,15 @@ def next_due(connection: Wire) -> NextDue:
     return NextDue._make(row)
 
 
+def fall_asleep(connection: Wire) -> tuple[int, int]:
+    """The next transaction's number, and how many are open now: they may commit without waking anybody."""
+    row = connection.execute(FALL_ASLEEP, prepare=True).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
 def open_before(connection: Wire, horizon: int) -> int:
-    """How many transactions with a lower number are still open: they may commit without waking anybody."""
+    """How many transactions with a lower number are still open."""
     row = connection.execute(OPEN_BEFORE, (horizon,), prepare=True).fetchone()
     assert row is not None
     return int(row[0])

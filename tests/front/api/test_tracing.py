@@ -22,7 +22,6 @@ try:
         raise ValueError("the customer's secret")
 except ValueError:
     pass
-from pipeline.observe import tracing
 import sys
 print("opentelemetry" in sys.modules)
 """
