@@ -41,8 +41,8 @@ def _submit(url: str, seed: int) -> None:
     chance = random.Random(seed)
     with psycopg.connect(url) as connection:
         for _ in range(JOBS // CLIENTS):
-            if chance.random() < 0.3:
-                time.sleep(chance.random() * 0.01)
+            # Slowly enough for the workers to keep up: a full queue is another wait.
+            time.sleep(chance.random() * 0.06)
             found = connection.execute("SELECT pipeline.submit('plain')").fetchone()
             assert found is not None
             connection.execute("INSERT INTO wakes VALUES (%s, clock_timestamp())", found)
