@@ -136,6 +136,7 @@ class Crew:
         self._signal(signal.SIGKILL)
         for process in self.processes:
             process.wait()
+        self.processes.clear()
 
     def check(self) -> None:
         """Raise if one of them has ended."""

@@ -20,8 +20,9 @@ class Plan(NamedTuple):
     """How much is measured."""
 
     rounds: int
-    seconds: float
-    quick: bool
+    seconds: float  # of a turn, about
+    history: int  # jobs before the rounds, where a row is about what they leave behind
+    full: bool = False
 
 
 @dataclass(frozen=True)

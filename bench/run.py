@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-from bench import lab, page, throughput
+from bench import growth, lab, page, submitting, throughput
 from bench.paired import Figures, Plan, merge
 
 Row = Callable[[lab.Laboratory, Plan], Figures]
@@ -30,8 +30,15 @@ ROWS = {
     "pooled": Listed(throughput.pooled),
     "writes": Listed(throughput.writes),
     "results": Listed(throughput.results),
+    "submit": Listed(submitting.single),
+    "submit_many": Listed(submitting.batched),
+    "workflows": Listed(growth.workflows),
+    "snapshot": Listed(growth.snapshot),
+    "pending": Listed(growth.pending, quick=False),
+    "processes": Listed(growth.processes, quick=False),
+    "memory": Listed(growth.memory, quick=False),
 }
-FULL, QUICK, SINGLE = Plan(9, 4.0, quick=False), Plan(3, 1.2, quick=True), Plan(5, 2.0, quick=True)
+FULL, SINGLE, QUICK = Plan(9, 4.0, 100_000, full=True), Plan(5, 2.0, 20_000), Plan(3, 1.2, 5_000)
 
 
 def main() -> None:
@@ -45,7 +52,7 @@ def main() -> None:
     with lab.laboratory() as laboratory:
         for name in names:
             started = monotonic()
-            print(f"{name}: {ROWS[name].run.__doc__}", flush=True)
+            print(f"{name}: {_about(name)}", flush=True)
             figures = merge(figures, ROWS[name].run(laboratory, plan))
             print(f"  ({monotonic() - started:.0f} s)", flush=True)
     figures["setup"] = {
@@ -62,8 +69,12 @@ def main() -> None:
         page.write(figures)
 
 
+def _about(name: str) -> str:
+    return (ROWS[name].run.__doc__ or "").partition("\n")[0]
+
+
 def _options() -> argparse.Namespace:
-    rows = "\n".join(f"  {name:10} {row.run.__doc__}" for name, row in ROWS.items())
+    rows = "\n".join(f"  {name:12} {_about(name)}" for name in ROWS)
     parser = argparse.ArgumentParser(
         prog="script/bench",
         description=__doc__,

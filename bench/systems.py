@@ -25,7 +25,7 @@ WARM_UP = 300
 # RabbitMQ refuses more than 10,000 messages a queue (rabbitmq/definitions.json).
 FEWEST, MOST = 60, 8000
 STALLED = 30.0
-WORKERS = "SELECT count(*) FROM pipeline.workers WHERE stopped_at IS NULL /* bench */"
+WORKERS = "SELECT count(*) FROM pipeline.workers WHERE started_at > %s /* bench */"
 FINISHED = "SELECT count(*) FROM pipeline.attempts WHERE finished_at > %s AND outcome = 'succeeded' /* bench */"
 LAST_END = "SELECT max(finished_at) FROM pipeline.attempts WHERE finished_at > %s /* bench */"
 MESSAGES = "SELECT sum(send - 1) FROM pipeline.jobs WHERE created_at >= %s /* bench */"
@@ -49,6 +49,7 @@ class Pipeline:
     """This project, as its users start it."""
 
     def __init__(self, place: lab.Place, workflows: Sequence[str], seconds: float, processes: int) -> None:
+        self.place = place
         self._workflows, self._processes = workflows, processes
         self._seconds, self._jobs = seconds, max(WARM_UP, len(workflows))
         self.db = place.database()
@@ -56,8 +57,9 @@ class Pipeline:
         self.crew = lab.Crew(place)
 
     def start(self) -> None:
+        before = lab.one(self.db, NOW)
         self.crew.start(lab.dramatiq("pipeline.actors", self._processes))
-        _wait(self.crew, lambda: int(lab.one(self.db, WORKERS)), self._processes)
+        _wait(self.crew, lambda: int(lab.one(self.db, WORKERS, before)), self._processes)
         self.crew.freeze()
 
     def end(self) -> None:
@@ -85,13 +87,23 @@ class Pipeline:
             "threads": self.threads(),
         }
 
+    def window(self, seconds: float) -> Measured:
+        """The pace while there is more than enough to do, by finished phases, three of them a job."""
+        begun = lab.one(self.db, NOW)
+        self.crew.thaw()
+        sleep(seconds)
+        self.crew.freeze()
+        took = (lab.one(self.db, NOW) - begun).total_seconds()
+        return {RATE: int(lab.one(self.db, FINISHED, begun)) / 3 / took}
+
     def submit(self, jobs: int) -> int:
-        """Spread over the workflows; how many there are now."""
+        """Spread over the workflows, one after the other; how many there are now."""
         each = max(1, jobs // len(self._workflows))
+        group = 10_000 if len(self._workflows) == 1 else 1
         with self.engine.begin() as connection:
-            for workflow in self._workflows:
-                for start in range(0, each, 10_000):
-                    submit_many(connection, workflow, [lab.BODY] * min(10_000, each - start))
+            for start in range(0, each, group):
+                for workflow in self._workflows:
+                    submit_many(connection, workflow, [lab.BODY] * min(group, each - start))
         return each * len(self._workflows)
 
     def wait_for(self, jobs: int, since: Any) -> None:
@@ -100,8 +112,11 @@ class Pipeline:
 
     def threads(self) -> int:
         """Of the worker process that has most."""
+        return max(process.num_threads() for process in self.family())
+
+    def family(self) -> list[psutil.Process]:
         (main,) = self.crew.processes
-        return max(child.num_threads() for child in psutil.Process(main.pid).children(recursive=True))
+        return [psutil.Process(main.pid), *psutil.Process(main.pid).children(recursive=True)]
 
 
 class Peer:
