@@ -128,11 +128,12 @@ def single() -> None:
     one.send(0, {}, time())
 
 
-def pace(rate: float, seconds: float) -> None:
-    """A steady stream of such jobs, twenty groups a second."""
+def pace(rate: float, seconds: float) -> int:
+    """A steady stream of such jobs, twenty groups a second; how many they were."""
     started, sent = monotonic(), 0
     while (age := monotonic() - started) < seconds:
         while sent < int(age * rate):
             single()
             sent += 1
         sleep(0.05)
+    return sent

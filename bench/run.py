@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-from bench import growth, lab, page, submitting, throughput
+from bench import growth, lab, latency, page, submitting, throughput
 from bench.paired import Figures, Plan, merge
 
 Row = Callable[[lab.Laboratory, Plan], Figures]
@@ -34,6 +34,8 @@ ROWS = {
     "submit_many": Listed(submitting.batched),
     "workflows": Listed(growth.workflows),
     "snapshot": Listed(growth.snapshot),
+    "latency": Listed(latency.latency),
+    "idle": Listed(latency.idle, quick=False),
     "pending": Listed(growth.pending, quick=False),
     "processes": Listed(growth.processes, quick=False),
     "memory": Listed(growth.memory, quick=False),

@@ -96,6 +96,15 @@ class Pipeline:
         took = (lab.one(self.db, NOW) - begun).total_seconds()
         return {RATE: int(lab.one(self.db, FINISHED, begun)) / 3 / took}
 
+    def pace(self) -> float:
+        """Jobs a second if they are submitted while the workers work."""
+        begun = lab.one(self.db, NOW)
+        self.crew.thaw()
+        jobs = self.submit(self._jobs)
+        self.wait_for(jobs, begun)
+        self.crew.freeze()
+        return jobs / float((lab.one(self.db, LAST_END, begun) - begun).total_seconds())
+
     def submit(self, jobs: int) -> int:
         """Spread over the workflows, one after the other; how many there are now."""
         each = max(1, jobs // len(self._workflows))
@@ -139,7 +148,7 @@ class Peer:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._answered("start")
+        self._answer("start")
         self.crew.start(*self._workers)
 
     def end(self) -> None:
@@ -148,13 +157,13 @@ class Peer:
             self._filler.kill()
             self._filler.wait()
 
-    def ask(self, *order: Any) -> None:
-        """Have the filler do something, and wait for it."""
+    def ask(self, *order: Any) -> Any:
+        """Have the filler do something, and wait for its answer."""
         assert self._filler is not None
         assert self._filler.stdin is not None
         self._filler.stdin.write(json.dumps(order) + "\n")
         self._filler.stdin.flush()
-        self._answered(order[0])
+        return self._answer(order[0])
 
     def turn(self) -> Measured:
         """As ours. A peer may lose jobs, which is its users' trouble and not the benchmark's: the turn is repeated."""
@@ -179,14 +188,25 @@ class Peer:
         self._jobs = sized(rate, self._seconds)
         return {RATE: rate}
 
+    def pace(self) -> float:
+        """As ours: whoever sends takes processor time from those who work."""
+        before, begun = self._done(), time()
+        self.crew.thaw()
+        self.ask("fill", self._jobs)
+        _wait(self.crew, self._done, before + self._jobs, pause=0.01)
+        self.crew.freeze()
+        return self._jobs / (time() - begun)
+
     def _done(self) -> int:
         return self.place.done.stat().st_size
 
-    def _answered(self, order: str) -> None:
+    def _answer(self, order: str) -> Any:
         assert self._filler is not None
         assert self._filler.stdout is not None
-        if self._filler.stdout.readline() != "ok\n":
-            raise RuntimeError(f"{self.place.name} could not {order}")
+        line = self._filler.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.place.name} could not {order}: see above")
+        return json.loads(line)
 
 
 class Stalled(Exception):
