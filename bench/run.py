@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from bench import growth, lab, latency, page, submitting, throughput
 from bench.paired import Figures, Plan, merge
+from bench.rivals import row
 
 Row = Callable[[lab.Laboratory, Plan], Figures]
 
@@ -27,6 +28,7 @@ class Listed(NamedTuple):
 
 ROWS = {
     "defaults": Listed(throughput.defaults),
+    "peers": Listed(row.peers),
     "pooled": Listed(throughput.pooled),
     "writes": Listed(throughput.writes),
     "results": Listed(throughput.results),

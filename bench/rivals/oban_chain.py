@@ -1,0 +1,60 @@
+"""Oban for Python: three workers, each enqueues the next."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import uvloop
+from oban import Job, Oban, worker
+from oban.schema import install
+
+from bench.rivals.count import count
+
+# Coroutines are not threads: more of them at a time make it faster.
+LIMIT = 50
+
+
+@worker(queue="one")
+class One:
+    async def process(self, job: Job) -> None:
+        await Two.enqueue(job.args)
+
+
+@worker(queue="two")
+class Two:
+    async def process(self, job: Job) -> None:
+        await Three.enqueue(job.args)
+
+
+@worker(queue="three")
+class Three:
+    async def process(self, job: Job) -> None:
+        count()
+
+
+async def main() -> None:
+    pool = await Oban.create_pool(os.environ["DATABASE_URL"])
+    async with Oban(pool=pool, queues={"one": LIMIT, "two": LIMIT, "three": LIMIT}):
+        await asyncio.Event().wait()
+
+
+def prepare() -> None:
+    async def run() -> None:
+        await install(await Oban.create_pool(os.environ["DATABASE_URL"]))
+
+    uvloop.run(run())
+
+
+def fill(jobs: int) -> None:
+    async def run() -> None:
+        pool = await Oban.create_pool(os.environ["DATABASE_URL"])
+        async with Oban(pool=pool) as oban:
+            await oban.enqueue_many(One.new({"job": n}) for n in range(jobs))
+        await pool.close()
+
+    uvloop.run(run())
+
+
+if __name__ == "__main__":
+    uvloop.run(main())
