@@ -44,7 +44,7 @@ def clients(kind: str, place: lab.Place, count: int) -> Iterator[Clients]:
         begin = monotonic() + 0.1
         for pipe in pipes[:busy]:
             pipe.send((begin, begin + seconds))
-        return sum(pipe.recv() for pipe in pipes[:busy]) / seconds
+        return sum(int(pipe.recv()) for pipe in pipes[:busy]) / seconds
 
     try:
         yield go

@@ -64,7 +64,10 @@ def snapshot(laboratory: lab.Laboratory, plan: Plan) -> Figures:
         rounds = Rounds({"held": held.turn, "free": free.turn}, plan.rounds)
         report.execute("ROLLBACK")
     return merge(
-        {"snapshot_jobs_per_s": {side: round(rounds.median(side)) for side in ("held", "free")}, "snapshot_jobs": plan.history},
+        {
+            "snapshot_jobs_per_s": {side: round(rounds.median(side)) for side in ("held", "free")},
+            "snapshot_jobs": plan.history,
+        },
         real(snapshot_vs_none=rounds.ratio("held", "free")),
     )
 

@@ -74,7 +74,8 @@ def idle(laboratory: lab.Laboratory, plan: Plan) -> Figures:
 class Chain(Protocol):
     """A system whose jobs' ages can be told, in seconds."""
 
-    system: Pipeline | Peer
+    @property
+    def crew(self) -> lab.Crew: ...
 
     def singles(self, jobs: int) -> list[float]:
         """One after the other, with nothing else to do."""
@@ -85,7 +86,7 @@ class Chain(Protocol):
 
 class Ours:
     def __init__(self, system: Pipeline) -> None:
-        self.system = system
+        self.system, self.crew = system, system.crew
 
     def singles(self, jobs: int) -> list[float]:
         with self._connection() as connection:
@@ -118,7 +119,7 @@ class Bare:
     """Bare Dramatiq without confirms: the message carries its birth, and the third phase writes down its age."""
 
     def __init__(self, system: Peer) -> None:
-        self.system = system
+        self.system, self.crew = system, system.crew
 
     def singles(self, jobs: int) -> list[float]:
         before = self._size()
@@ -141,11 +142,11 @@ class Bare:
 
 
 def _turn(chain: Chain, half: float, seconds: float) -> Measured:
-    chain.system.crew.thaw()
+    chain.crew.thaw()
     sleep(SETTLED)
     alone = chain.singles(SINGLES + WARM_UP)[WARM_UP:]
     loaded = chain.stream(half, seconds)
-    chain.system.crew.freeze()
+    chain.crew.freeze()
     return {
         "idle_p50": _percentile(alone, 0.5),
         "idle_p99": _percentile(alone, 0.99),

@@ -23,6 +23,7 @@ class Plan(NamedTuple):
     seconds: float  # of a turn, about
     history: int  # jobs before the rounds, where a row is about what they leave behind
     full: bool = False
+    quick: bool = False
 
 
 @dataclass(frozen=True)

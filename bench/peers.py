@@ -6,7 +6,7 @@
 - ``dramatiq_one_actor``: one actor calls the three functions.
 - ``dramatiq_results``: messages carry what the phases before returned, 20 KB each.
 - ``dramatiq_insert``: each phase inserts a row, on a connection of its thread's own, and commits.
-- ``naive``: one UPDATE to claim, one to complete; confirmed. ``naive_insert``: the row commits together with the latter.
+- ``naive``: one UPDATE to claim, one to complete; confirmed. ``naive_insert``: the row commits with the latter.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import orjson
 
 from bench import lab
 from bench.clients import Clients, clients
-from bench.paired import RATE, Figures, Measured, Plan, Rounds, merge, real
+from bench.paired import RATE, Figures, Measured, Plan, Rounds, Side, merge, real
 from bench.systems import Pipeline
 from pipeline import submit_many
 from pipeline.journey.submit import as_array
@@ -29,11 +29,9 @@ def single(laboratory: lab.Laboratory, plan: Plan) -> Figures:
         _busy(laboratory) as (place, workers),
         clients("pipeline", place, max(CLIENTS)) as ours,
         clients("plain", place, max(CLIENTS)) as plain,
-        place.database() as db,
     ):
 
         def turn(rate: Clients, count: int) -> Measured:
-            db.execute("CHECKPOINT")
             if rate is ours:
                 workers.crew.thaw()
             found = rate(count, plan.seconds / 2)
@@ -62,14 +60,17 @@ def batched(laboratory: lab.Laboratory, plan: Plan) -> Figures:
 
         def ours() -> Measured:
             db.execute("TRUNCATE pipeline.jobs, pipeline.outbox CASCADE")
-            return _timed(db, jobs, lambda: _submit(workers))
+            return _timed(jobs, lambda: _submit(workers))
 
         def plain(form: Callable[[Iterable[str]], object]) -> Measured:
             db.execute("TRUNCATE plain_batch")
-            return _timed(db, jobs, lambda: db.execute(BATCH, (form(_bodies()),)))
+            return _timed(jobs, lambda: db.execute(BATCH, (form(_bodies()),)))
 
-        sides = {"plain_insert": partial(plain, list), "pipeline": ours}
-        sides["plain_insert_as_text"] = partial(plain, as_array)
+        sides: dict[str, Side] = {
+            "plain_insert": partial(plain, list),
+            "pipeline": ours,
+            "plain_insert_as_text": partial(plain, as_array),
+        }
         rounds = Rounds(sides, plan.rounds)
     ratio = rounds.ratio("pipeline", "plain_insert")
     as_text = rounds.ratio("pipeline", "plain_insert_as_text")
@@ -104,8 +105,7 @@ def _bodies() -> Iterable[str]:
     return (orjson.dumps(lab.BODY).decode() for _ in range(GROUP))
 
 
-def _timed(db: lab.Connection, jobs: int, group: Callable[[], object]) -> Measured:
-    db.execute("CHECKPOINT")
+def _timed(jobs: int, group: Callable[[], object]) -> Measured:
     started = monotonic()
     for _ in range(jobs // GROUP):
         group()

@@ -1,4 +1,4 @@
-"""Oban for Python: three workers, each enqueues the next."""
+"""Oban for Python: three jobs, each enqueues the next."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import os
 
 import uvloop
-from oban import Job, Oban, worker
+from oban import Oban, job
 from oban.schema import install
 
 from bench.rivals.count import count
@@ -15,22 +15,19 @@ from bench.rivals.count import count
 LIMIT = 50
 
 
-@worker(queue="one")
-class One:
-    async def process(self, job: Job) -> None:
-        await Two.enqueue(job.args)
+@job(queue="one")
+async def one(n: int) -> None:
+    await two.enqueue(n)
 
 
-@worker(queue="two")
-class Two:
-    async def process(self, job: Job) -> None:
-        await Three.enqueue(job.args)
+@job(queue="two")
+async def two(n: int) -> None:
+    await three.enqueue(n)
 
 
-@worker(queue="three")
-class Three:
-    async def process(self, job: Job) -> None:
-        count()
+@job(queue="three")
+async def three(n: int) -> None:
+    count()
 
 
 async def main() -> None:
@@ -50,7 +47,7 @@ def fill(jobs: int) -> None:
     async def run() -> None:
         pool = await Oban.create_pool(os.environ["DATABASE_URL"])
         async with Oban(pool=pool) as oban:
-            await oban.enqueue_many(One.new({"job": n}) for n in range(jobs))
+            await oban.enqueue_many(one.new(n) for n in range(jobs))
         await pool.close()
 
     uvloop.run(run())

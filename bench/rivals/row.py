@@ -21,6 +21,7 @@ class Rival:
 
     workers: list[list[str]]
     at_least: tuple[int, int] = (3, 11)
+    quick: bool = True
 
 
 def _two_of(name: str) -> list[list[str]]:
@@ -29,10 +30,10 @@ def _two_of(name: str) -> list[list[str]]:
 
 RIVALS = {
     "celery": Rival([["celery", "-A", "bench.rivals.celery_chain", "worker", "--concurrency", "4", "-l", "ERROR"]]),
-    "taskiq": Rival([["taskiq", "worker", "bench.rivals.taskiq_chain:broker", "--log-level", "ERROR"]]),
+    "taskiq": Rival([["taskiq", "worker", "bench.rivals.taskiq_chain:broker", "--log-level", "ERROR"]], quick=False),
     "awa": Rival(_two_of("awa")),
     "oban": Rival(_two_of("oban"), at_least=(3, 12)),
-    "pgqueuer": Rival(_two_of("pgqueuer")),
+    "pgqueuer": Rival(_two_of("pgqueuer"), quick=False),
     "procrastinate": Rival(
         [["procrastinate", "--app=bench.rivals.procrastinate_chain.app", "worker", "--concurrency", "8"]] * 2
     ),
@@ -42,11 +43,11 @@ RIVALS = {
 
 def peers(laboratory: lab.Laboratory, plan: Plan) -> Figures:
     """Default options, against other systems, and against three functions called in one Dramatiq actor."""
-    names = [*DRAMATIQ, *filter(_installed, RIVALS)]
+    names = [name for name, rival in RIVALS.items() if (rival.quick or not plan.quick) and _installed(name)]
     ratios: dict[str, Ratio] = {}
     rates: list[Figures] = []
     with pipeline(laboratory, "defaults", "chain", seconds=plan.seconds) as ours:
-        for name in names:
+        for name in (*DRAMATIQ, *names):
             # Awake while the other one starts: who is frozen for a minute loses its connections.
             ours.crew.thaw()
             with _peer(laboratory, name, plan.seconds) as peer:
