@@ -1,15 +1,15 @@
-"""Growth: the pace with a full table, a long history, more processes; and a worker's memory over many jobs."""
+"""Growth: more workflows, a held snapshot, a full table, a long history, more processes; a worker's memory."""
 
 from __future__ import annotations
 
-import statistics
-from time import monotonic
-from typing import Any
-
-import psutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from time import monotonic, sleep
 
 from bench import lab
-from bench.throughput import our_round
+from bench.paired import Figures, Measured, Plan, Rounds, merge, real
+from bench.systems import NOW, Pipeline, pipeline
+from bench.workflows.many import names
 
 FINISHED = """
     INSERT INTO pipeline.jobs (workflow, trace_id, span_id, body, phase, status, max_attempts, completed_at)
@@ -19,104 +19,155 @@ HISTORY = """
     INSERT INTO pipeline.attempts (job_id, fence, attempt, ready_at, started_at, finished_at, phase, outcome, worker)
     SELECT j.id, f, 1, j.created_at, j.created_at, j.created_at, 'three', 'succeeded', 'old'
     FROM pipeline.jobs j, generate_series(1, 3) f WHERE j.status = 'succeeded' /* bench */"""
-WARM_UP = 600
-NTH_END = "SELECT finished_at FROM pipeline.attempts WHERE finished_at > %s ORDER BY finished_at OFFSET %s LIMIT 1"
+PENDING = "SELECT count(*) FROM pipeline.outbox /* bench */"
+FEW, MANY = 10_000, 1_000_000
 
 
-def measure(small: int, large: int, rounds: int) -> dict[str, Any]:
-    """The same phases with few and with many pending jobs, in turn; then after as many finished ones.
+def workflows(laboratory: lab.Laboratory, plan: Plan) -> Figures:
+    """The same jobs spread over 300 (and 100) workflows of three phases, against one workflow; threads a process."""
+    counts = (300, 100, 1) if plan.full else (300, 1)
+    with ExitStack() as stack:
+        sides = {
+            str(n): stack.enter_context(
+                pipeline(
+                    laboratory,
+                    "many",
+                    *names(n),
+                    name=f"workflows_{n}",
+                    seconds=plan.seconds,
+                    BENCH_WORKFLOWS=str(n),
+                )
+            ).turn
+            for n in counts
+        }
+        rounds = Rounds(sides, plan.rounds)
+    threads = {str(n): round(rounds.median(str(n), "threads")) for n in counts}
+    print(f"  threads a process: {threads}")
+    return merge(
+        {"workflows_jobs_per_s": {str(n): round(rounds.median(str(n))) for n in counts}, "workflows_threads": threads},
+        real(**{f"workflows_{n}_vs_1": rounds.ratio(str(n), "1") for n in counts[:-1]}),
+        {"real": {"threads_300": threads["300"]}},
+    )
 
-    Earlier phases go first: these are first phases in both cases, until most of the few are through theirs.
-    """
-    few, many, phases = [], [], 8 * small // 10
-    for _ in range(rounds):
-        few.append(paced(small, phases))
-        many.append(paced(large, phases))
-    return {
-        "pending_jobs_per_s": {str(small): round(statistics.median(few)), str(large): round(statistics.median(many))},
-        "pending_ratio": round(statistics.median(many) / statistics.median(few), 2),
-        "after_finished_jobs_per_s": {
-            str(large): round(statistics.median(after_finished(small, large, phases, rounds)))
+
+def snapshot(laboratory: lab.Laboratory, plan: Plan) -> Figures:
+    """Under a snapshot that was held during 100,000 jobs before (20,000 or 5,000 if not a full run), against none."""
+    with ExitStack() as stack:
+        held, free = (
+            stack.enter_context(pipeline(laboratory, "defaults", "chain", name=name, seconds=plan.seconds))
+            for name in ("held", "free")
+        )
+        report = stack.enter_context(held.place.database())
+        report.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        report.execute("SELECT count(*) FROM pipeline.jobs /* bench */")
+        _work_off(plan.history, held, free)
+        rounds = Rounds({"held": held.turn, "free": free.turn}, plan.rounds)
+        report.execute("ROLLBACK")
+    return merge(
+        {
+            "snapshot_jobs_per_s": {side: round(rounds.median(side)) for side in ("held", "free")},
+            "snapshot_jobs": plan.history,
         },
+        real(snapshot_vs_none=rounds.ratio("held", "free")),
+    )
+
+
+def pending(laboratory: lab.Laboratory, plan: Plan) -> Figures:
+    """With a million pending jobs, and after a million finished ones, against ten thousand pending."""
+    loads: dict[str, Callable[[Pipeline], None]] = {"few": _refill, "many": _fill, "finished": _finish}
+    with ExitStack() as stack:
+        systems = {
+            name: stack.enter_context(pipeline(laboratory, "defaults", "chain", name=name, seconds=plan.seconds))
+            for name in loads
+        }
+        # Loading takes minutes, and nobody can be frozen for so long: RabbitMQ would take them for dead.
+        for name, load in loads.items():
+            systems[name].crew.end()
+            load(systems[name])
+            systems[name].db.execute("VACUUM ANALYZE")
+        for system in systems.values():
+            system.start()
+            system.window(plan.seconds)
+
+        def refilled(system: Pipeline) -> Measured:
+            _refill(system)
+            return system.window(plan.seconds)
+
+        sides = {
+            "many": lambda: systems["many"].window(plan.seconds),
+            "few": lambda: refilled(systems["few"]),
+            "finished": lambda: refilled(systems["finished"]),
+        }
+        rounds = Rounds(sides, plan.rounds)
+    ratio = rounds.ratio("many", "few")
+    print(f"  {MANY:,} pending against {FEW:,}: {ratio}")
+    return {
+        "pending_jobs_per_s": {str(FEW): round(rounds.median("few")), str(MANY): round(rounds.median("many"))},
+        "pending_ratio": round(ratio.median, 2),
+        "after_finished_jobs_per_s": {str(MANY): round(rounds.median("finished"))},
     }
 
 
-def paced(pending: int, phases: int) -> float:
-    """Jobs a second while ``pending`` wait. Measured by finished phases, three of them a job."""
-    with lab.database() as db:
-        lab.clear(db)
-        _submit(pending)
-        db.execute("VACUUM ANALYZE pipeline.jobs")
-        db.execute("CHECKPOINT")
-        return _pace(db, phases)
+def processes(laboratory: lab.Laboratory, plan: Plan) -> Figures:
+    """One, two and four worker processes."""
+    with ExitStack() as stack:
+        sides = {
+            str(n): stack.enter_context(
+                pipeline(laboratory, "defaults", "chain", name=f"processes_{n}", seconds=plan.seconds, processes=n)
+            ).turn
+            for n in (1, 2, 4)
+        }
+        rounds = Rounds(sides, plan.rounds)
+    return {"processes_jobs_per_s": {n: round(rounds.median(n)) for n in sides}}
 
 
-def after_finished(small: int, finished: int, phases: int, rounds: int) -> list[float]:
-    with lab.database() as db:
-        lab.clear(db)
-        db.execute(FINISHED, (finished,))
-        db.execute(HISTORY)
-        db.execute("VACUUM ANALYZE pipeline.jobs, attempts")
-        db.execute("CHECKPOINT")
-        found = []
-        for _ in range(rounds):
-            _submit(small)
-            found.append(_pace(db, phases))
-        return found
-
-
-def processes(jobs: int) -> dict[str, Any]:
-    return {"processes_jobs_per_s": {str(n): round(our_round(jobs, n)[0]) for n in (1, 2, 4)}}
-
-
-def memory(jobs: int) -> dict[str, Any]:
-    """Resident memory of the workers when all their parts have been at work, and as many jobs later.
+def memory(laboratory: lab.Laboratory, plan: Plan) -> Figures:
+    """The workers' memory when all their parts have been at work, and 100,000 jobs later.
 
     A fifth of the jobs go before, and a minute: sweeps and reports come by then, and load what they need.
     """
-    with lab.database() as db:
-        lab.clear(db)
-        with lab.workers() as running:
-            started = monotonic()
-            _submit(jobs // 5)
-            lab.until(lambda: lab.all_done(db) and monotonic() - started > 65, timeout=1800, pause=1)
-            early = _resident(running[0].pid)
-            _submit(jobs)
-            lab.until(lambda: lab.all_done(db), timeout=1800, pause=1)
-            late = _resident(running[0].pid)
+    jobs = 100_000
+    with pipeline(laboratory, "defaults", "chain", name="memory", seconds=plan.seconds) as system:
+        started = monotonic()
+        _work_off(jobs // 5, system)
+        system.crew.thaw()
+        sleep(max(0.0, 65 - (monotonic() - started)))
+        early = _resident(system)
+        _work_off(jobs, system)
+        late = _resident(system)
+    growth = round(100 * (late / early - 1), 2)
+    print(f"  {early / 1e6:.1f} MB, then {late / 1e6:.1f} MB: {growth} %")
     return {
         "memory_mb": {"early": round(early / 1e6, 1), "late": round(late / 1e6, 1)},
-        "memory_growth_percent": round(100 * (late / early - 1), 2),
+        "memory_growth_percent": growth,
         "memory_jobs": jobs,
     }
 
 
-def _submit(jobs: int) -> None:
-    from pipeline import submit_many
-
-    for start in range(0, jobs, 10_000):
-        submit_many(None, "chain", [lab.BODY] * min(10_000, jobs - start))
-
-
-def _pace(db: lab.Connection, phases: int) -> float:
-    """Jobs a second by the history's own moments, from the 600th phase on: at full speed by then."""
-    before, begun = _phases(db), lab.one(db, "SELECT clock_timestamp()")
-    with lab.workers():
-        lab.until(lambda: _phases(db) >= before + WARM_UP + phases)
-    first, last = (lab.one(db, NTH_END, begun, n) for n in (WARM_UP, WARM_UP + phases))
-    return phases / 3 / float((last - first).total_seconds())
+def _work_off(jobs: int, *systems: Pipeline) -> None:
+    """All of them at the same time, so that nobody is frozen for long."""
+    begun = [lab.one(system.db, NOW) for system in systems]
+    for system in systems:
+        system.crew.thaw()
+        system.submit(jobs)
+    for system, since in zip(systems, begun, strict=True):
+        system.wait_for(jobs, since)
+    for system in systems:
+        system.crew.freeze()
 
 
-def _phases(db: lab.Connection) -> int:
-    """Finished phases of this run, by the statistics of inserts: a count of millions of rows would be a load itself."""
-    db.execute("SELECT pg_stat_clear_snapshot() /* bench */")
-    return int(lab.one(db, "SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'attempts' /* bench */"))
+def _refill(system: Pipeline) -> None:
+    system.submit(FEW - int(lab.one(system.db, PENDING)))
 
 
-def _resident(pid: int) -> int:
-    children = psutil.Process(pid).children(recursive=True)
-    return sum(child.memory_info().rss for child in children if _threads(child) >= lab.THREADS)
+def _fill(system: Pipeline) -> None:
+    system.submit(MANY)
 
 
-def _threads(process: psutil.Process) -> int:
-    return process.num_threads()
+def _finish(system: Pipeline) -> None:
+    system.db.execute(FINISHED, (MANY,))
+    system.db.execute(HISTORY)
+
+
+def _resident(system: Pipeline) -> int:
+    return sum(int(process.memory_info().rss) for process in system.family() if process.num_threads() >= lab.THREADS)

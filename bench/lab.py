@@ -89,13 +89,13 @@ class Laboratory:
 
 
 @contextmanager
-def laboratory() -> Iterator[Laboratory]:
+def laboratory(workflows: str = "") -> Iterator[Laboratory]:
     """Servers of its own, migrated; everything in a folder that goes away with them."""
     with (
         tempfile.TemporaryDirectory(prefix="pipeline-bench-") as folder,
         services.private_servers(Path(folder), remove=True) as servers,
     ):
-        os.environ.update(services.environment(servers), PYTHONPATH=str(ROOT), PIPELINE_WORKFLOWS="")
+        os.environ.update(services.environment(servers), PYTHONPATH=str(ROOT), PIPELINE_WORKFLOWS=workflows)
         with database() as db:
             db.execute(TABLES)
         cli("migrate")
@@ -136,6 +136,7 @@ class Crew:
         self._signal(signal.SIGKILL)
         for process in self.processes:
             process.wait()
+        self.processes.clear()
 
     def check(self) -> None:
         """Raise if one of them has ended."""
@@ -208,13 +209,13 @@ def statements(db: Connection) -> int:
 
 
 def wal_end(db: Connection) -> str:
-    return str(one(db, "SELECT pg_current_wal_insert_lsn() /* bench */"))
+    return str(one(db, "SELECT pg_current_wal_flush_lsn() /* bench */"))
 
 
 def wal_since(db: Connection, start: str) -> int:
     """Bytes of WAL records, without full-page images, which depend on checkpoints and not on us."""
-    db.execute("SELECT pg_switch_wal() /* bench */")
-    return int(one(db, "SELECT sum(record_size) FROM pg_get_wal_stats(%s, pg_current_wal_lsn()) /* bench */", start))
+    records = "SELECT sum(record_size) FROM pg_get_wal_stats(%s, pg_current_wal_flush_lsn()) /* bench */"
+    return int(one(db, records, start))
 
 
 def one(db: Connection, statement: str, *values: Any) -> Any:

@@ -5,120 +5,169 @@ It begins when the caller calls, by the caller's clock, which is also the server
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
 from time import monotonic, sleep, time
-from typing import Any
+from typing import Protocol
+from uuid import UUID
 
 import psutil
+from sqlalchemy import Connection
 
 from bench import lab
+from bench.paired import Figures, Measured, Plan, Rounds, merge, real
+from bench.systems import NOW, Peer, Pipeline, dramatiq, pipeline
+from pipeline import submit, submit_many
 
-ROUNDS = 3
-SINGLES = 60
-WARM_UP = 10
-
-
-def measure(jobs_per_s: float, folder: Path, *, seconds: float, idle_seconds: float) -> dict[str, Any]:
-    """Ours idle and at half of ``jobs_per_s``; bare Dramatiq's own chain of three beside it, in turns."""
-    bare: list[float] = []
-    singles: list[float] = []
-    for turn in range(ROUNDS):
-        bare += bare_singles(folder / "latencies")
-        with lab.database() as db, lab.workers() as processes:
-            sleep(
-                5
-            )  # boot, sweeps and send_credits are over: this is the idle state itself, not a guess about an event
-            singles += our_singles(db)
-            if turn == ROUNDS - 1:
-                quiet = idle(db, processes[0].pid, idle_seconds)
-                half = at_rate(db, jobs_per_s / 2, seconds)
-    return {
-        "idle_latency_ms": _percentiles(singles),
-        "idle_latency_dramatiq_ms": _percentiles(bare),
-        "idle_latency_ratio": round(statistics.median(singles) / statistics.median(bare), 2),
-        "half_load_latency_ms": _percentiles(half),
-        **quiet,
-    }
+SINGLES, WARM_UP = 40, 5
+# After a thaw: timers that fell due in the meantime have fired by then, and this is the idle state itself.
+SETTLED = 1.0
+ENDED = """SELECT extract(epoch FROM completed_at) FROM pipeline.jobs
+    WHERE id = %s AND completed_at IS NOT NULL /* bench */"""
+ENDS = """SELECT id, extract(epoch FROM completed_at) FROM pipeline.jobs
+    WHERE created_at >= %s AND completed_at IS NOT NULL /* bench */"""
 
 
-def our_singles(db: lab.Connection) -> list[float]:
-    from pipeline import submit
-
-    found = []
-    for n in range(SINGLES + WARM_UP):
-        begun = time()
-        job = submit(None, "chain", {"n": n})
-        lab.until(lambda job=job: lab.one(db, _ENDED, job) is not None, pause=0.003)
-        found.append(float(lab.one(db, _ENDED, job)) - begun)
-    return found[WARM_UP:]
-
-
-_ENDED = (
-    "SELECT extract(epoch FROM completed_at) FROM pipeline.jobs WHERE id = %s AND completed_at IS NOT NULL /* bench */"
-)
-
-
-def bare_singles(file: Path) -> list[float]:
-    """Bare Dramatiq without confirms: the message carries its birth, and the third phase writes down its age."""
-    file.write_bytes(b"")
-    os.environ.update(PEER="dramatiq", LATENCY_FILE=str(file))
-    from_here = "import sys, time; from bench.peers import one\nfor line in sys.stdin: one.send(time.time_ns())"
-    command = [sys.executable, "-c", from_here]
+def latency(laboratory: lab.Laboratory, plan: Plan) -> Figures:
+    """Idle latency, and p99 at half of each one's own pace, against bare Dramatiq's chain."""
     with (
-        lab.running(lab.dramatiq("bench.peers")),
-        subprocess.Popen(command, cwd=lab.ROOT, stdin=subprocess.PIPE) as sender,
+        pipeline(laboratory, "defaults", "chain", seconds=plan.seconds) as ours,
+        dramatiq(laboratory, "dramatiq", seconds=plan.seconds) as bare,
     ):
-        assert sender.stdin is not None
-        sleep(5)  # as below
-        for n in range(SINGLES + WARM_UP):
-            sender.stdin.write(b"\n")
-            sender.stdin.flush()
-            lab.until(lambda n=n: len(file.read_bytes().splitlines()) > n, pause=0.003)
-        sender.stdin.close()
-    del os.environ["LATENCY_FILE"]
-    return [int(line) / 1e9 for line in file.read_bytes().splitlines()[WARM_UP:]]
+        halves = {"pipeline": _half(ours), "dramatiq": _half(bare)}
+        print("  half load: " + ", ".join(f"{name} {rate:.0f} jobs/s" for name, rate in halves.items()))
+        sides = {
+            "pipeline": partial(_turn, Ours(ours), halves["pipeline"], 2 * plan.seconds),
+            "dramatiq": partial(_turn, Bare(bare), halves["dramatiq"], 2 * plan.seconds),
+        }
+        rounds = Rounds(sides, plan.rounds, "idle_p50", "half_load_p99")
+    return merge(
+        *(
+            {f"{kind}_latency_{side}_ms": {p: round(rounds.median(side, f"{kind}_{p}"), 1) for p in ("p50", "p99")}}
+            for kind in ("idle", "half_load")
+            for side in sides
+        ),
+        real(
+            idle_latency_ratio=rounds.ratio("pipeline", "dramatiq", "idle_p50"),
+            half_load_p99_vs_bare=rounds.ratio("pipeline", "dramatiq", "half_load_p99"),
+        ),
+    )
 
 
-def at_rate(db: lab.Connection, rate: float, seconds: float) -> list[float]:
-    """A steady stream, twenty groups a second."""
-    from pipeline import submit_many
+def idle(laboratory: lab.Laboratory, plan: Plan) -> Figures:
+    """Queries and processor time of workers that have had nothing to do for a while, over a minute."""
+    with pipeline(laboratory, "defaults", "chain", name="idle", seconds=plan.seconds) as system:
+        system.crew.thaw()
+        sleep(25)  # the relay looks ever less often after the last job: this is the steady state
+        before, cpu, started = lab.statements(system.db), _cpu(system), monotonic()
+        sleep(60)
+        took = (monotonic() - started) * lab.PROCESSES
+        found = {
+            "idle_queries_per_s_per_process": round((lab.statements(system.db) - before) / took, 3),
+            "idle_cpu_percent_per_process": round(100 * (_cpu(system) - cpu) / took, 2),
+        }
+    print(f"  {found}")
+    return found
 
-    lab.clear(db)
-    started, begun = monotonic(), {}
-    while (age := monotonic() - started) < seconds:
-        due = int(age * rate) - len(begun)
-        if due > 0:
-            now = time()
-            begun |= dict.fromkeys(submit_many(None, "chain", [lab.BODY] * due), now)
-        sleep(0.05)
-    lab.until(lambda: lab.all_done(db))
-    rows = db.execute("SELECT id, extract(epoch FROM completed_at) FROM pipeline.jobs /* bench */").fetchall()
-    return [float(ended) - begun[job] for job, ended in rows]
+
+class Chain(Protocol):
+    """A system whose jobs' ages can be told, in seconds."""
+
+    @property
+    def crew(self) -> lab.Crew: ...
+
+    def singles(self, jobs: int) -> list[float]:
+        """One after the other, with nothing else to do."""
+
+    def stream(self, rate: float, seconds: float) -> list[float]:
+        """A steady stream, twenty groups a second."""
 
 
-def idle(db: lab.Connection, pid: int, seconds: float) -> dict[str, Any]:
-    sleep(25)  # the relay looks ever less often after the last job: this is the steady state
-    family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    before, cpu, started = lab.statements(db), _cpu(family), monotonic()
-    sleep(seconds)
-    took = monotonic() - started
+class Ours:
+    def __init__(self, system: Pipeline) -> None:
+        self.system, self.crew = system, system.crew
+
+    def singles(self, jobs: int) -> list[float]:
+        with self._connection() as connection:
+            return [self._single(connection) for _ in range(jobs)]
+
+    def stream(self, rate: float, seconds: float) -> list[float]:
+        since, started = lab.one(self.system.db, NOW), monotonic()
+        begun: dict[UUID, float] = {}
+        with self._connection() as connection:
+            while (age := monotonic() - started) < seconds:
+                due, now = int(age * rate) - len(begun), time()
+                if due > 0:
+                    begun |= dict.fromkeys(submit_many(connection, "chain", [lab.BODY] * due), now)
+                sleep(0.05)
+        self.system.wait_for(len(begun), since)
+        return [float(ended) - begun[job] for job, ended in self.system.db.execute(ENDS, (since,)).fetchall()]
+
+    def _single(self, connection: Connection) -> float:
+        begun = time()
+        job = submit(connection, "chain", lab.BODY)
+        lab.until(lambda: lab.one(self.system.db, ENDED, job) is not None, timeout=30, pause=0.003)
+        return float(lab.one(self.system.db, ENDED, job)) - begun
+
+    def _connection(self) -> Connection:
+        """As ``submit(None, …)`` has it: a statement is a transaction."""
+        return self.system.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+
+
+class Bare:
+    """Bare Dramatiq without confirms: the message carries its birth, and the third phase writes down its age."""
+
+    def __init__(self, system: Peer) -> None:
+        self.system, self.crew = system, system.crew
+
+    def singles(self, jobs: int) -> list[float]:
+        before = self._size()
+        for n in range(1, jobs + 1):
+            self.system.ask("single")
+            lab.until(lambda n=n: len(self._ages(before)) >= n, timeout=30, pause=0.003)  # type: ignore[misc]
+        return self._ages(before)
+
+    def stream(self, rate: float, seconds: float) -> list[float]:
+        before = self._size()
+        sent = self.system.ask("pace", rate, seconds)
+        lab.until(lambda: len(self._ages(before)) >= sent, timeout=30)
+        return self._ages(before)
+
+    def _size(self) -> int:
+        return self.system.place.done.stat().st_size
+
+    def _ages(self, before: int) -> list[float]:
+        return [float(line) for line in self.system.place.done.read_bytes()[before:].splitlines()]
+
+
+def _turn(chain: Chain, half: float, seconds: float) -> Measured:
+    chain.crew.thaw()
+    sleep(SETTLED)
+    alone = chain.singles(SINGLES + WARM_UP)[WARM_UP:]
+    loaded = chain.stream(half, seconds)
+    chain.crew.freeze()
     return {
-        "idle_queries_per_s_per_process": round((lab.statements(db) - before) / took / lab.PROCESSES, 3),
-        "idle_cpu_percent_per_process": round(100 * (_cpu(family) - cpu) / took / lab.PROCESSES, 2),
+        "idle_p50": _percentile(alone, 0.5),
+        "idle_p99": _percentile(alone, 0.99),
+        "half_load_p50": _percentile(loaded, 0.5),
+        "half_load_p99": _percentile(loaded, 0.99),
     }
 
 
-def _cpu(family: list[psutil.Process]) -> float:
-    return sum(sum(process.cpu_times()[:2]) for process in family)
+def _half(system: Pipeline | Peer) -> float:
+    return statistics.mean(system.pace() for _ in range(3)) / 2
 
 
-def _percentiles(seconds: list[float]) -> dict[str, float]:
-    ordered = sorted(seconds)
-    return {
-        "p50": round(1000 * statistics.median(ordered), 1),
-        "p99": round(1000 * ordered[int(0.99 * (len(ordered) - 1))], 1),
-    }
+def _percentile(seconds: Sequence[float], share: float) -> float:
+    """In milliseconds."""
+    return 1000 * sorted(seconds)[int(share * (len(seconds) - 1))]
+
+
+def _cpu(system: Pipeline) -> float:
+    return sum(_times(process) for process in system.family())
+
+
+def _times(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)

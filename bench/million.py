@@ -21,6 +21,7 @@ from pipeline.dev.services.ports import free_port
 
 LIMIT_MS = 200
 ROUNDS = 5
+WORKFLOWS = "actors.workflows,bench.workflows.defaults"
 
 
 @dataclass
@@ -43,7 +44,7 @@ class Measured:
 
 def main() -> None:
     options = _options()
-    with lab.laboratory() as folder, lab.database() as db:
+    with lab.laboratory(WORKFLOWS) as laboratory, lab.database() as db:
         started = monotonic()
         fill(db, options.jobs)
         print(f"filled in {monotonic() - started:.0f} s", file=sys.stderr)
@@ -52,7 +53,7 @@ def main() -> None:
             _all_routes_asked(client, asked)
         with _api() as client:
             measured = [_measure(client, case) for case in asked]
-        plans = Plans(db, folder / "postgres.log")
+        plans = Plans(db, laboratory.folder / "postgres.log")
         with _api() as client:
             for case in asked:
                 _ask(client, case)

@@ -75,13 +75,18 @@ SELECT pg_temp.id_at(p.at), p.at, p.workflow, md5(p.g::text), left(md5(p.g::text
 FROM placed p CROSS JOIN open_batches b ORDER BY p.g;
 
 -- As many run as the pools have processors, at most twenty a phase.
-UPDATE pipeline.jobs j SET status = 'running', locked_by = 'host-' || 1 + r.slot % 8, locked_at = now(),
-    heartbeat_at = now(),
-    slot = CASE WHEN r.pool IS NOT NULL THEN r.slot END
-FROM (SELECT w.id, ph.pool, row_number() OVER (PARTITION BY ph.id ORDER BY w.id)::integer AS slot
+UPDATE pipeline.jobs j SET status = 'running', locked_by = 'host-' || 1 + r.n % 8, locked_at = now(),
+    heartbeat_at = now()
+FROM (SELECT w.id, ph.pool, row_number() OVER (PARTITION BY ph.id ORDER BY w.id)::integer AS n
       FROM pipeline.jobs w JOIN pipeline.phases ph ON ph.workflow = w.workflow AND ph.phase = w.phase
       WHERE w.status = 'pending') r
-WHERE j.id = r.id AND r.slot <= least(coalesce(r.pool, 20), 20);
+WHERE j.id = r.id AND r.n <= least(coalesce(r.pool, 20), 20);
+
+UPDATE pipeline.places p SET job_id = r.id
+FROM (SELECT w.id, ph.id AS phase_id, row_number() OVER (PARTITION BY ph.id ORDER BY w.id)::integer AS n
+      FROM pipeline.jobs w JOIN pipeline.phases ph ON ph.workflow = w.workflow AND ph.phase = w.phase
+      WHERE w.status = 'running') r
+WHERE p.phase_id = r.phase_id AND p.number = r.n;
 
 -- Those that run are out, and a thousand more of a phase; the others wait at the gate, one of ten for its time.
 INSERT INTO pipeline.outbox (job_id, phase_id, priority, due_at, sent_at, reason, rate_limit)

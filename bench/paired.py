@@ -6,7 +6,7 @@ A machine's pace changes from minute to minute; what two sides did within the sa
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,8 +20,10 @@ class Plan(NamedTuple):
     """How much is measured."""
 
     rounds: int
-    seconds: float
-    quick: bool
+    seconds: float  # of a turn, about
+    history: int  # jobs before the rounds, where a row is about what they leave behind
+    full: bool = False
+    quick: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Ratio:
 class Rounds:
     """What each side measured in each round."""
 
-    def __init__(self, sides: Mapping[str, Side], rounds: int, shown: str = RATE) -> None:
+    def __init__(self, sides: Mapping[str, Side], rounds: int, *shown: str) -> None:
         self._measured: dict[str, list[Measured]] = {name: [] for name in sides}
         names = list(sides)
         for number in range(rounds):
@@ -47,8 +49,12 @@ class Rounds:
             first = number % len(names)
             for name in names[first:] + names[:first]:
                 self._measured[name].append(sides[name]())
-            told = ", ".join(f"{name} {self._measured[name][-1][shown]:.4g}" for name in names)
+            told = ", ".join(self._told(name, shown or (RATE,)) for name in names)
             print(f"  round {number + 1}: {told}", flush=True)
+
+    def _told(self, side: str, figures: Sequence[str]) -> str:
+        last = self._measured[side][-1]
+        return " ".join([side, *(f"{last[figure]:.4g}" for figure in figures)])
 
     def values(self, side: str, figure: str = RATE) -> list[float]:
         return [measured[figure] for measured in self._measured[side]]

@@ -6,7 +6,7 @@
 - ``dramatiq_one_actor``: one actor calls the three functions.
 - ``dramatiq_results``: messages carry what the phases before returned, 20 KB each.
 - ``dramatiq_insert``: each phase inserts a row, on a connection of its thread's own, and commits.
-- ``naive``: one UPDATE to claim, one to complete; confirmed. ``naive_insert``: the row commits together with the latter.
+- ``naive``: one UPDATE to claim, one to complete; confirmed. ``naive_insert``: the row commits with the latter.
 """
 
 from __future__ import annotations
@@ -128,11 +128,12 @@ def single() -> None:
     one.send(0, {}, time())
 
 
-def pace(rate: float, seconds: float) -> None:
-    """A steady stream of such jobs, twenty groups a second."""
+def pace(rate: float, seconds: float) -> int:
+    """A steady stream of such jobs, twenty groups a second; how many they were."""
     started, sent = monotonic(), 0
     while (age := monotonic() - started) < seconds:
         while sent < int(age * rate):
             single()
             sent += 1
         sleep(0.05)
+    return sent

@@ -1,4 +1,4 @@
-"""Throughput as bars: plot.py FIGURES.json TARGET.svg. Runs in the peers' environment."""
+"""Throughput as bars: plot.py FIGURES.json TARGET.svg. Runs in an environment of its own, which has matplotlib."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import matplotlib.pyplot as plt
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "bench"
 figures = json.loads(Path(sys.argv[1]).read_text())
-rates = sorted(figures["jobs_per_s"].items(), key=lambda item: item[1])
-figure, axes = plt.subplots(figsize=(8, 3.2))
-colors = ["#c2410c" if name == "pipeline" else "#94a3b8" for name, _ in rates]
-bars = axes.barh([name.replace("_", ", ") for name, _ in rates], [rate for _, rate in rates], color=colors)
+rates = sorted((figures["jobs_per_s"][name], name) for name in ("pipeline", *figures["ratio"]))
+figure, axes = plt.subplots(figsize=(8, 4))
+colors = ["#c2410c" if name == "pipeline" else "#94a3b8" for _, name in rates]
+bars = axes.barh(
+    [name.replace("_", ", ", 1).replace("_", " ") for _, name in rates], [n for n, _ in rates], color=colors
+)
 axes.bar_label(bars, padding=3)
 axes.set_xlabel("jobs of three empty phases, per second")
 axes.spines[["top", "right"]].set_visible(False)

@@ -12,8 +12,9 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-from bench import lab, page, throughput
+from bench import growth, lab, latency, page, submitting, throughput
 from bench.paired import Figures, Plan, merge
+from bench.rivals import row
 
 Row = Callable[[lab.Laboratory, Plan], Figures]
 
@@ -27,11 +28,21 @@ class Listed(NamedTuple):
 
 ROWS = {
     "defaults": Listed(throughput.defaults),
+    "peers": Listed(row.peers),
     "pooled": Listed(throughput.pooled),
     "writes": Listed(throughput.writes),
-    "results": Listed(throughput.results),
+    "results": Listed(throughput.results, quick=False),
+    "submit": Listed(submitting.single),
+    "submit_many": Listed(submitting.batched),
+    "workflows": Listed(growth.workflows),
+    "snapshot": Listed(growth.snapshot),
+    "latency": Listed(latency.latency),
+    "idle": Listed(latency.idle, quick=False),
+    "pending": Listed(growth.pending, quick=False),
+    "processes": Listed(growth.processes, quick=False),
+    "memory": Listed(growth.memory, quick=False),
 }
-FULL, QUICK, SINGLE = Plan(9, 4.0, quick=False), Plan(3, 1.2, quick=True), Plan(5, 2.0, quick=True)
+FULL, SINGLE, QUICK = Plan(9, 4.0, 100_000, full=True), Plan(5, 2.0, 20_000), Plan(3, 1.0, 5_000, quick=True)
 
 
 def main() -> None:
@@ -45,7 +56,7 @@ def main() -> None:
     with lab.laboratory() as laboratory:
         for name in names:
             started = monotonic()
-            print(f"{name}: {ROWS[name].run.__doc__}", flush=True)
+            print(f"{name}: {_about(name)}", flush=True)
             figures = merge(figures, ROWS[name].run(laboratory, plan))
             print(f"  ({monotonic() - started:.0f} s)", flush=True)
     figures["setup"] = {
@@ -62,8 +73,12 @@ def main() -> None:
         page.write(figures)
 
 
+def _about(name: str) -> str:
+    return (ROWS[name].run.__doc__ or "").partition("\n")[0]
+
+
 def _options() -> argparse.Namespace:
-    rows = "\n".join(f"  {name:10} {row.run.__doc__}" for name, row in ROWS.items())
+    rows = "\n".join(f"  {name:12} {_about(name)}" for name in ROWS)
     parser = argparse.ArgumentParser(
         prog="script/bench",
         description=__doc__,

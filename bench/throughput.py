@@ -1,4 +1,4 @@
-"""Throughput: jobs of three phases, queued beforehand, then worked off; what users write, against what they would else."""
+"""Throughput: jobs of three phases, queued beforehand and then worked off, as users write them."""
 
 from __future__ import annotations
 

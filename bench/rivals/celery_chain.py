@@ -6,7 +6,7 @@ import os
 
 from celery import Celery
 
-from bench.rivals.count import begin, count
+from bench.rivals.count import count
 
 app = Celery("chain", broker=os.environ["RABBITMQ_URL"].replace("amqp://", "pyamqp://"))
 app.conf.update(task_acks_late=True, task_ignore_result=True, worker_hijack_root_logger=False)
@@ -14,7 +14,6 @@ app.conf.update(task_acks_late=True, task_ignore_result=True, worker_hijack_root
 
 @app.task(name="one")
 def one(job: int) -> None:
-    begin()
     two.delay(job)
 
 

@@ -1,4 +1,4 @@
-"""Fills a peer's queue on demand: ``python -m bench.rivals.filler MODULE`` reads ``["fill", 1000]`` from a line.
+"""Fills a peer's queue on demand: ``python -m bench.rivals.filler MODULE`` reads ``["fill", 1000]`` and answers.
 
 It stays, because starting Python and importing a peer takes longer than filling its queue.
 """
@@ -14,11 +14,10 @@ def main() -> None:
     module = importlib.import_module(sys.argv[1])
     if hasattr(module, "prepare"):
         module.prepare()
-    print("ok", flush=True)
+    print(json.dumps(None), flush=True)
     for line in sys.stdin:
         name, *arguments = json.loads(line)
-        getattr(module, name)(*arguments)
-        print("ok", flush=True)
+        print(json.dumps(getattr(module, name)(*arguments)), flush=True)
 
 
 if __name__ == "__main__":

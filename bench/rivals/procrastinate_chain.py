@@ -6,14 +6,13 @@ import os
 
 from procrastinate import App, PsycopgConnector, SyncPsycopgConnector
 
-from bench.rivals.count import begin, count
+from bench.rivals.count import count
 
-app = App(connector=PsycopgConnector(conninfo=os.environ["PEER_DATABASE_URL"], min_size=8, max_size=8))
+app = App(connector=PsycopgConnector(conninfo=os.environ["DATABASE_URL"], min_size=8, max_size=8))
 
 
 @app.task
 async def one(job: int) -> None:
-    begin()
     await two.defer_async(job=job)
 
 
@@ -27,9 +26,15 @@ async def three(job: int) -> None:
     count()
 
 
+def prepare() -> None:
+    with app.replace_connector(_sync()) as preparing, preparing.open():
+        preparing.schema_manager.apply_schema()
+
+
 def fill(jobs: int) -> None:
-    connector = SyncPsycopgConnector(conninfo=os.environ["PEER_DATABASE_URL"])
-    with app.replace_connector(connector) as filling, filling.open():
-        if not filling.check_connection():
-            filling.schema_manager.apply_schema()
+    with app.replace_connector(_sync()) as filling, filling.open():
         one.batch_defer(*({"job": n} for n in range(jobs)))
+
+
+def _sync() -> SyncPsycopgConnector:
+    return SyncPsycopgConnector(conninfo=os.environ["DATABASE_URL"])
