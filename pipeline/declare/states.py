@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 
 class Status(StrEnum):
@@ -34,6 +35,21 @@ class Step(StrEnum):
     REPLAY = "replay"
     DISCARD = "discard"
 
+
+# How an attempt ended, as its history says.
+Outcome = Literal[
+    "succeeded",
+    "retried",
+    "exhausted",
+    "failed",
+    "snoozed",
+    "released",
+    "crashed",
+    "stale",
+    "poisoned",
+    "cancelled",
+    "undeliverable",
+]
 
 FINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED})
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pipeline.declare.extras import MissingExtra, require
+from pipeline.declare.states import Outcome
 from pipeline.observe import logs
 
 if TYPE_CHECKING:
@@ -35,22 +36,7 @@ def snapshot() -> dict[str, int]:
 
 BOUNDS = ("0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60", "300", "inf")
 _LIMITS = [float(bound) for bound in BOUNDS]
-OUTCOMES = frozenset(
-    {
-        "succeeded",
-        "retried",
-        "exhausted",
-        "failed",
-        "snoozed",
-        "released",
-        "crashed",
-        "stale",
-        "poisoned",
-        "cancelled",
-        "undeliverable",
-        "lost",
-    }
-)
+OUTCOMES = frozenset({*get_args(Outcome), "lost"})
 
 
 def observe_duration(queue: str, seconds: float) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import TYPE_CHECKING, cast
-from uuid import UUID
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg.rows import dict_row
@@ -15,12 +14,13 @@ from pipeline import submit, submit_many
 from pipeline.broker.inbound import Inbound
 from pipeline.broker.outbound import Link
 from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.attempt import Advance, Attempt, Held
+from pipeline.journey.attempt import Advance, Held
+from tests.attempts import attempt
 from tests.db import steps
 from tests.place import Place
 
 if TYPE_CHECKING:
-    from pipeline.broker.inbound import Delivery
+    pass
 
 
 def test_a_worker_carries_a_job_through_with_one_message(place: Place) -> None:
@@ -152,27 +152,9 @@ def test_a_job_that_went_on_and_that_no_thread_took_up_is_handed_back_at_the_end
     mine = Held()
     link = Link("test-amqp")
     inbound = Inbound(link, list, "classic")
-    mine.add(_claim(held.job, fence))
+    mine.add(attempt(PhaseSpec("triple", "second"), held.job, fence))
     Advance(inbound, mine, 1, {}, lost=print).release()
     row = place.job(held.job)
     assert (row["status"], row["phase"], row["attempts"], row["crashes"]) == ("pending", "second", 0, 0)
     assert [one["outcome"] for one in place.attempts(held.job)] == ["succeeded", "released"]
     assert mine.all() == []
-
-
-def _claim(job: UUID, fence: int) -> Attempt:
-    return Attempt(
-        spec=PhaseSpec("triple", "second"),
-        job_id=job,
-        fence=fence,
-        attempts=0,
-        max_attempts=3,
-        crashes=0,
-        isolated=False,
-        priority=0,
-        body="{}",
-        results="{}",
-        trace_id="0" * 32,
-        span_id="0" * 16,
-        delivery=cast("Delivery", None),
-    )

@@ -6,35 +6,21 @@ import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
-from uuid import uuid4
 
 import pytest
 
-from pipeline.broker.inbound import Delivery, Inbound
+from pipeline.broker.inbound import Inbound
 from pipeline.broker.outbound import Link
 from pipeline.declare.phase import PhaseSpec
 from pipeline.journey import unclaimed
 from pipeline.journey.attempt import Attempt
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.worker.process import Saturation
+from tests.attempts import attempt
 
 
 def claim() -> Attempt:
-    return Attempt(
-        spec=PhaseSpec("triple", "second"),
-        job_id=uuid4(),
-        fence=1,
-        attempts=0,
-        max_attempts=3,
-        crashes=0,
-        isolated=False,
-        priority=0,
-        body="{}",
-        results="{}",
-        trace_id="0" * 32,
-        span_id="0" * 16,
-        delivery=cast("Delivery", SimpleNamespace(abandoned=False)),
-    )
+    return attempt(PhaseSpec("triple", "second"))
 
 
 @pytest.mark.parametrize("reason", ["cancelled", "lost", "time_limit", "shutdown"])

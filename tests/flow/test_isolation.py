@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from typing import Any, cast
-from uuid import uuid4
 
 import pytest
 
@@ -17,6 +16,7 @@ from pipeline.journey.attempt import Attempt
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.worker import isolate
 from pipeline.worker.process import WorkerProcess
+from tests.attempts import attempt as attempt_at
 from tests.place import Place
 
 MODULE = """
@@ -103,21 +103,7 @@ def test_the_start_of_a_child_is_no_part_of_the_phases_time(place: Place) -> Non
 
 def test_an_interrupt_that_comes_while_the_child_starts_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """F15: before there is anything to stop, the claim only has a reason."""
-    attempt = Attempt(
-        spec=PhaseSpec("own", "act", isolated=True),
-        job_id=uuid4(),
-        fence=1,
-        attempts=0,
-        max_attempts=3,
-        crashes=0,
-        isolated=True,
-        priority=0,
-        body="{}",
-        results="{}",
-        trace_id="0" * 32,
-        span_id="0" * 16,
-        delivery=cast("Any", None),
-    )
+    attempt = attempt_at(PhaseSpec("own", "act", isolated=True))
     children: list[subprocess.Popen[bytes]] = []
 
     def start_slowly(worker: WorkerProcess, attempt: Attempt) -> subprocess.Popen[bytes]:

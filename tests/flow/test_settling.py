@@ -7,8 +7,7 @@ import signal
 import socket
 import threading
 from time import monotonic
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import psycopg
@@ -21,11 +20,12 @@ from pipeline.journey.attempt import Attempt
 from pipeline.journey.write import complete_with_write
 from pipeline.store import database
 from pipeline.store.group_commit import Repeated
+from tests.attempts import attempt
 from tests.db import steps
 from tests.place import Place
 
 if TYPE_CHECKING:
-    from pipeline.broker.inbound import Delivery
+    pass
 
 SLOW_COMMIT = """
     CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$;
@@ -42,21 +42,7 @@ FAILS_ONCE = """
 
 
 def claim_of(job: UUID, fence: int) -> Attempt:
-    return Attempt(
-        spec=PhaseSpec("single", "act"),
-        job_id=job,
-        fence=fence,
-        attempts=0,
-        max_attempts=3,
-        crashes=0,
-        isolated=False,
-        priority=0,
-        body="{}",
-        results="{}",
-        trace_id="0" * 32,
-        span_id="0" * 16,
-        delivery=cast("Delivery", SimpleNamespace(abandoned=False)),
-    )
+    return attempt(PhaseSpec("single", "act"), job, fence)
 
 
 def test_a_write_whose_answer_was_lost_while_it_committed_is_kept_once(place: Place) -> None:

@@ -8,6 +8,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, TextClause, text
 
+from pipeline.declare.states import Outcome
+
 HOLD = text("SELECT pipeline.hold(:id, :fence)")
 PROGRESS = text("SELECT pipeline.progress(:id, :fence, :done, :total)")
 ALIVE = text("SELECT pipeline.alive(:holder), extract(epoch FROM now() - pg_postmaster_start_time())")
@@ -15,20 +17,6 @@ LAST_OUTCOME = text("SELECT outcome FROM pipeline.attempts WHERE job_id = :id OR
 TAKE_OVER = text("SELECT pipeline.take_over(:worker, :id, :send, :holder, :fence, :delivery)")
 TELL_MAINTENANCE = text("SELECT pg_notify('pipeline_maintenance', 'dead')")
 
-# How an attempt ended, as its history says.
-Outcome = Literal[
-    "succeeded",
-    "retried",
-    "exhausted",
-    "failed",
-    "snoozed",
-    "released",
-    "crashed",
-    "stale",
-    "poisoned",
-    "cancelled",
-    "undeliverable",
-]
 # 'locked': another transaction holds the row, ask again. 'lost': the attempt no longer holds its job.
 Verdict = Outcome | Literal["lost", "locked"]
 TakeOver = Literal["claimed", "continued", "held", "changed", "poisoned", "locked"]
