@@ -102,6 +102,13 @@ def test_rows_edited_by_hand_are_made_whole(place: Place) -> None:
         (lost,),
     )
     check(place, "runs under an unknown worker")
+    place.db.execute("UPDATE pipeline.places SET job_id = %s WHERE number = 1", (finished,))
+    check(
+        place,
+        "place of a pool that no job uses is taken",
+        place.count("SELECT count(*) FROM pipeline.places WHERE number = 1"),
+    )
+    assert place.count("SELECT count(*) FROM pipeline.places WHERE job_id IS NOT NULL") == 0
     assert verify(settings.get(), repair=True) == []
 
 

@@ -60,6 +60,21 @@ BEGIN
         END IF;
         RETURN NEXT;
     END LOOP;
+    FOR v_row IN
+        SELECT p.phase_id, p.number, p.job_id, ph.queue FROM pipeline.places p JOIN pipeline.phases ph ON ph.id = p.phase_id
+        WHERE p.job_id IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM pipeline.outbox o JOIN pipeline.jobs j ON j.id = o.job_id
+            WHERE o.job_id = p.job_id AND o.sent_at IS NOT NULL AND (j.workflow, j.phase) = (ph.workflow, ph.phase))
+        ORDER BY p.phase_id, p.number FOR UPDATE OF p SKIP LOCKED
+    LOOP
+        problem := 'place of a pool that no job uses is taken'; subject := v_row.job_id;
+        detail := format('%s, number %s', v_row.queue, v_row.number);
+        IF p_repair THEN
+            PERFORM pipeline.leave_place(v_row.phase_id, v_row.job_id);
+            PERFORM pipeline.wake();
+        END IF;
+        RETURN NEXT;
+    END LOOP;
     FOR v_row IN SELECT * FROM pipeline.undeclared() LOOP
         problem := 'phase that nobody declares has jobs'; subject := v_row.queue;
         detail := format('%s jobs, of which %s run: run "pipeline move %s PHASE", deploy its code again, or cancel them',
