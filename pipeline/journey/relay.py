@@ -189,7 +189,8 @@ class Relay:
             pauses.append(SLOWEST_LOOK)
         # What was said while PostgreSQL was being asked has been read already: there is nothing to wait for.
         if told(connection) or self._sleep(connection, min(pauses)):
-            self._asleep = False
+            # Awake, also if there is nothing: whoever reads that now is looked for before the next sleep.
+            self._asleep, self._horizon = False, 0
 
     def _sleep(self, connection: Wire, seconds: float) -> bool:
         """True if woken; False after so many seconds, or when somebody has committed who wakes nobody."""

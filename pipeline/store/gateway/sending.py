@@ -16,8 +16,8 @@ LISTEN = "LISTEN pipeline_relay"
 ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body::text, trace_id, span_id, sent_at
     FROM pipeline.admit(%s, %s, %s, %s)"""
 NEXT_DUE = "SELECT seconds, waiting FROM pipeline.next_due()"
-FALL_ASLEEP = """SELECT pg_snapshot_xmax(s)::text::bigint, (SELECT count(*) FROM pg_snapshot_xip(s))
-    FROM pg_current_snapshot() AS s"""
+# A number of its own: a snapshot ends at the last transaction that is over, and misses a later one that is open.
+FALL_ASLEEP = "SELECT pg_current_xact_id()::text::bigint"
 OPEN_BEFORE = """SELECT count(*) FROM pg_snapshot_xip(pg_current_snapshot()) AS x WHERE x < %s::text::xid8"""
 UNSEND = "SELECT pipeline.unsend(%s::uuid[], %s::bigint[], 'unconfirmed')"
 STILL_SENT = "SELECT pipeline.still_sent(%s::uuid[], %s::bigint[])"
@@ -81,10 +81,10 @@ def next_due(connection: Wire) -> NextDue:
 
 
 def fall_asleep(connection: Wire) -> tuple[int, int]:
-    """The next transaction's number, and how many are open now: they may commit without waking anybody."""
+    """A new transaction's number, and how many older ones are still open: they may commit without waking anybody."""
     row = connection.execute(FALL_ASLEEP, prepare=True).fetchone()
     assert row is not None
-    return int(row[0]), int(row[1])
+    return int(row[0]), open_before(connection, row[0])
 
 
 def open_before(connection: Wire, horizon: int) -> int:
