@@ -43,11 +43,12 @@ def latency(laboratory: lab.Laboratory, plan: Plan) -> Figures:
         }
         rounds = Rounds(sides, plan.rounds, "idle_p50", "half_load_p99")
     return merge(
-        *(
-            {f"{kind}_latency_{side}_ms": {p: round(rounds.median(side, f"{kind}_{p}"), 1) for p in ("p50", "p99")}}
-            for kind in ("idle", "half_load")
-            for side in sides
-        ),
+        {
+            "idle_latency_ms": _percentiles(rounds, "pipeline", "idle"),
+            "idle_latency_dramatiq_ms": _percentiles(rounds, "dramatiq", "idle"),
+            "half_load_latency_ms": _percentiles(rounds, "pipeline", "half_load"),
+            "half_load_latency_dramatiq_ms": _percentiles(rounds, "dramatiq", "half_load"),
+        },
         real(
             idle_latency_ratio=rounds.ratio("pipeline", "dramatiq", "idle_p50"),
             half_load_p99_vs_bare=rounds.ratio("pipeline", "dramatiq", "half_load_p99"),
@@ -157,6 +158,10 @@ def _turn(chain: Chain, half: float, seconds: float) -> Measured:
 
 def _half(system: Pipeline | Peer) -> float:
     return statistics.mean(system.pace() for _ in range(3)) / 2
+
+
+def _percentiles(rounds: Rounds, side: str, kind: str) -> dict[str, float]:
+    return {p: round(rounds.median(side, f"{kind}_{p}"), 1) for p in ("p50", "p99")}
 
 
 def _percentile(seconds: Sequence[float], share: float) -> float:

@@ -67,9 +67,9 @@ COSTS = [
     Promise("worker memory growth over 100,000 jobs, %", "memory_growth_percent", "≤ 2"),
 ]
 LATENCIES = {
-    "idle": "idle_latency_pipeline_ms",
+    "idle": "idle_latency_ms",
     "idle, bare Dramatiq's chain": "idle_latency_dramatiq_ms",
-    "at half load": "half_load_latency_pipeline_ms",
+    "at half load": "half_load_latency_ms",
     "at half load, bare Dramatiq's chain": "half_load_latency_dramatiq_ms",
 }
 GROWTH = {

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
@@ -53,11 +54,17 @@ def main() -> None:
     plan = SINGLE if options.only else QUICK if options.quick else FULL
     plan = plan._replace(rounds=options.rounds or plan.rounds)
     figures: Figures = {}
+    failed: list[str] = []
     with lab.laboratory() as laboratory:
         for name in names:
             started = monotonic()
             print(f"{name}: {_about(name)}", flush=True)
-            figures = merge(figures, ROWS[name].run(laboratory, plan))
+            try:
+                figures = merge(figures, ROWS[name].run(laboratory, plan))
+            except Exception as error:
+                # The other rows are worth having: a full run takes an hour.
+                traceback.print_exception(error)
+                failed.append(name)
             print(f"  ({monotonic() - started:.0f} s)", flush=True)
     figures["setup"] = {
         "command": " ".join(["script/bench", *sys.argv[1:]]),
@@ -69,6 +76,8 @@ def main() -> None:
     }
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
+    if failed:
+        sys.exit(f"no figures for {', '.join(failed)}: see above")
     if not (options.quick or options.only):
         page.write(figures)
 

@@ -183,9 +183,9 @@ class Peer:
             try:
                 return self._turn()
             except Stalled as stalled:
-                print(f"  {self.place.name}: {stalled}; once more", flush=True)
+                print(f"  {self.place.name}: {stalled}\n  once more", flush=True)
                 self.crew.freeze()
-        raise RuntimeError(f"{self.place.name} does not finish its jobs: {self.crew.last_words()}")
+        raise Stalled(f"{self.place.name} does not finish its jobs")
 
     def _turn(self) -> Measured:
         jobs, before = self._size.jobs, self._done()
@@ -273,5 +273,5 @@ def _wait(crew: lab.Crew, counted: Callable[[], int], wanted: int, pause: float 
         if now != last:
             moved, last = monotonic(), now
         elif monotonic() - moved > STALLED:
-            raise Stalled(f"{wanted - now} are missing")
+            raise Stalled(f"{wanted - now} of {wanted} are missing; its log ends with:\n{crew.last_words()}")
         sleep(pause)
