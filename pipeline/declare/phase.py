@@ -9,7 +9,7 @@ from pipeline.declare.backoff import Backoff
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 BODY_LIMIT = 64 * 1024
-# Half of what RabbitMQ takes (the policy in rabbitmq/definitions.json): a worker's own hand-overs may add to it.
+# Half of what RabbitMQ takes (the policy in rabbitmq/definitions.json): copies of lost messages may add to it.
 HIGHEST_QUEUE_LIMIT = 5000
 
 

@@ -153,7 +153,7 @@ def settle(worker: WorkerProcess, attempt: Attempt, done: Done | Completed) -> N
             if continuing is not None:
                 completion.wait()
         return
-    from pipeline.journey.write import settle_with_write
+    from pipeline.journey.write import settle_with_write  # which needs this module first
 
     settle_with_write(worker, attempt, done.write, result, continuing)
 
@@ -219,16 +219,16 @@ class Attempt:
     def __post_init__(self) -> None:
         self.deadline = self._limit = monotonic() + self.spec.time_limit
 
-    def next(self, spec: PhaseSpec, delivery: Delivery, *, fence: int, max_attempts: int) -> Attempt:
+    def next(self, spec: PhaseSpec, delivery: Delivery, continued: Continued) -> Attempt:
         """The hold on the same job in its next phase, which begins with what this one returned."""
         return Attempt(
             spec=spec,
             job_id=self.job_id,
-            fence=fence,
+            fence=continued.fence,
             attempts=0,
-            max_attempts=max_attempts,
+            max_attempts=continued.max_attempts,
             crashes=0,
-            isolated=spec.isolated,
+            isolated=continued.isolated,
             priority=self.priority,
             body=self.body,
             results=_with(self.results, self.spec.name, self.result),
@@ -435,7 +435,7 @@ class Advance:
             span_id=ended.span_id,
         )
         delivery = ended.delivery.continuing(message)
-        delivery.attempt = ended.next(spec, delivery, fence=continued.fence, max_attempts=continued.max_attempts)
+        delivery.attempt = ended.next(spec, delivery, continued)
         count("continued")
         self._held.add(delivery.attempt)
         self._inbound.begin_here(delivery)

@@ -15,40 +15,6 @@ from pipeline.store.gateway import sending
 from pipeline.store.gateway.sending import Admitted
 from pipeline.store.leader import LeaderLock, LeaderThread, told
 
-FIRST, LONGEST = 0.2, 5.0
-
-
-class Refusals:
-    """A queue that refuses is left alone, longer every time: whatever is sent in vain is written twice."""
-
-    def __init__(self) -> None:
-        self._until: dict[str, tuple[float, float]] = {}
-
-    def heard(self, sent: Iterable[str], refused: Iterable[str]) -> None:
-        """What came of a batch: the queues in it, and those among them that did not take everything."""
-        again = set(refused)
-        for queue in set(sent) - again:
-            self._until.pop(queue, None)
-        for queue in again:
-            _, last = self._until.get(queue, (0.0, FIRST / 2))
-            pause = min(2 * last, LONGEST)
-            self._until[queue] = (monotonic() + pause, pause)
-
-    def resting(self) -> list[str]:
-        """The queues to leave alone now."""
-        now = monotonic()
-        return [queue for queue, (until, _) in self._until.items() if until > now]
-
-    def next_try(self) -> float:
-        """Seconds until one of them may be tried again."""
-        now = monotonic()
-        return min((until - now for until, _ in self._until.values() if until > now), default=float("inf"))
-
-    def forget(self) -> None:
-        """A new connection: whatever was refused may be taken now."""
-        self._until.clear()
-
-
 log = logs.get("pipeline.relay")
 
 BATCH = 100
@@ -57,6 +23,8 @@ FASTEST_LOOK, SLOWEST_LOOK = 0.1, 0.5
 NAP = 0.03
 # A leader that does not reach RabbitMQ for so long lets another lead; the first tries to reconnect take less.
 WITHOUT_BROKER = 2.0
+# How long a queue that refuses messages is left alone, at first and at most.
+FIRST, LONGEST = 0.2, 5.0
 
 
 class Relay:
@@ -104,11 +72,10 @@ class Relay:
     def stop(self) -> None:
         self._leader.stop()
 
-    def _reaches_broker(self) -> bool:
-        return self._outbound.ready.wait(0.5)
-
     def _lead(self, lock: LeaderLock, connection: Wire) -> None:
         sending.listen(connection)
+        # Another may have led since, or PostgreSQL was restarted: what this relay said about its sleep is not true now.
+        self._asleep, self._horizon = False, 0
         reached = monotonic()
         while not self._leader.stopping:
             lock.check()
@@ -209,6 +176,37 @@ class Relay:
         self._pause = FASTEST_LOOK if self._moved else min(self._pause * 2, SLOWEST_LOOK)
         self._moved = False
         return self._pause
+
+
+class Refusals:
+    """A queue that refuses is left alone, longer every time: whatever is sent in vain is written twice."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, tuple[float, float]] = {}
+
+    def heard(self, sent: Iterable[str], refused: Iterable[str]) -> None:
+        """What came of a batch: the queues in it, and those among them that did not take everything."""
+        again = set(refused)
+        for queue in set(sent) - again:
+            self._until.pop(queue, None)
+        for queue in again:
+            _, last = self._until.get(queue, (0.0, FIRST / 2))
+            pause = min(2 * last, LONGEST)
+            self._until[queue] = (monotonic() + pause, pause)
+
+    def resting(self) -> list[str]:
+        """The queues to leave alone now."""
+        now = monotonic()
+        return [queue for queue, (until, _) in self._until.items() if until > now]
+
+    def next_try(self) -> float:
+        """Seconds until one of them may be tried again."""
+        now = monotonic()
+        return min((until - now for until, _ in self._until.values() if until > now), default=float("inf"))
+
+    def forget(self) -> None:
+        """A new connection: whatever was refused may be taken now."""
+        self._until.clear()
 
 
 def _outgoing(one: Admitted) -> Outgoing:

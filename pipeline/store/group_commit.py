@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pipeline.journey.attempt import Attempt
 
 # Whether this very statement moved the job: an earlier one may have, whose answer was lost.
-COMPLETE_ONE = text("""SELECT verdict, fence, send, max_attempts, at,
+COMPLETE_ONE = text("""SELECT verdict, fence, send, max_attempts, isolated, at,
         verdict IN ('done', 'handed_over') OR (verdict = 'continued' AND at = now()) AS moved
     FROM pipeline.complete(:worker, ARRAY[CAST(:id AS uuid)], ARRAY[CAST(:fence AS bigint)],
                            ARRAY[CAST(:result AS jsonb)], ARRAY[CAST(:continuing AS text)])""")
@@ -50,6 +50,7 @@ class Continued:
     fence: int
     send: int
     max_attempts: int
+    isolated: bool
     at: datetime
 
 
@@ -98,13 +99,19 @@ def complete_one(
 
 
 def read(
-    *, verdict: str, fence: int | None, send: int | None, max_attempts: int | None, at: datetime | None
+    *,
+    verdict: str,
+    fence: int | None,
+    send: int | None,
+    max_attempts: int | None,
+    isolated: bool | None,
+    at: datetime | None,
 ) -> Completed:
     """A row of pipeline.complete. KeyError if the verdict is none that this code knows."""
     if verdict != "continued":
         return PLAIN[verdict]
     assert fence and send and max_attempts and at
-    return Continued(fence, send, max_attempts, at)
+    return Continued(fence, send, max_attempts, bool(isolated), at)
 
 
 log = logs.get("pipeline.committer")
@@ -112,7 +119,7 @@ log = logs.get("pipeline.committer")
 # Completions come first: a place that one job leaves can be taken by the next. Both halves have the columns of Row.
 COMPLETE = """SELECT place, verdict, max_attempts, fence, send, at,
         NULL AS body, NULL AS result, NULL::integer AS attempts, NULL::integer AS crashes,
-        NULL::boolean AS isolated, NULL::smallint AS priority, NULL AS holder, NULL AS trace_id, NULL AS span_id
+        isolated, NULL::smallint AS priority, NULL AS holder, NULL AS trace_id, NULL AS span_id
     FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::text[])"""
 CLAIM = """SELECT place, verdict, max_attempts, fence, NULL AS send, NULL AS at,
         body::text, result::text, attempts, crashes, isolated, priority, holder, trace_id, span_id
@@ -145,7 +152,14 @@ class Row(NamedTuple):
 
     def completed(self) -> Completed:
         """Read as the answer to a completion."""
-        return read(verdict=self.verdict, fence=self.fence, send=self.send, max_attempts=self.max_attempts, at=self.at)
+        return read(
+            verdict=self.verdict,
+            fence=self.fence,
+            send=self.send,
+            max_attempts=self.max_attempts,
+            isolated=self.isolated,
+            at=self.at,
+        )
 
     def claimed(self) -> ClaimRow:
         """Read as the answer to a claim."""

@@ -65,7 +65,9 @@ def remove(engine: Engine) -> bool:
         return True
 
 
-def upgrade(connection: Connection, folder: Path, version_table: str, version_schema: str) -> None:
+def upgrade(
+    connection: Connection, folder: Path, version_table: str, version_schema: str, revision: str = "head"
+) -> None:
     """Run Alembic's migrations in ``folder``; an application's own history can go the same way."""
     # Alembic announces its plugins when it is imported; a worker's log is no place for that.
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -75,7 +77,7 @@ def upgrade(connection: Connection, folder: Path, version_table: str, version_sc
     config = Config()
     config.set_main_option("script_location", str(folder))
     config.attributes.update(connection=connection, version_table=version_table, version_schema=version_schema)
-    command.upgrade(config, "head")
+    command.upgrade(config, revision)
 
 
 def missing(engine: Engine) -> str | None:

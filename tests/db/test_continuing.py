@@ -199,3 +199,13 @@ def test_the_books_count_its_message_where_it_is(database: Db) -> None:
         )
     books = {row["queue"]: row["running"] for row in steps.rows(database, EXPECTED, 5)}
     assert books == {"triple.first": 2, "triple.second": 0}
+
+
+def test_whether_it_runs_isolated_is_what_the_database_says(database: Db) -> None:
+    """The chain in force decides, not the worker's code: a crash of a thread counts, that of a child does not."""
+    database.execute("UPDATE pipeline.phases SET isolated = true WHERE workflow = 'triple'")
+    hold = steps.held(database, "triple")
+    answer = continue_(database, hold)
+    assert (answer["verdict"], answer["isolated"]) == ("continued", True)
+    assert steps.job(database, hold.job)["isolated"]
+    assert continue_(database, hold) == answer

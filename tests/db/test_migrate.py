@@ -12,7 +12,7 @@ from sqlalchemy import Engine, create_engine
 
 from pipeline.dev.services import Servers
 from pipeline.store import roles
-from pipeline.store.migrate import migrate, remove
+from pipeline.store.migrate import HERE, migrate, remove, upgrade
 from tests.databases import Databases
 
 FOREIGN = """
@@ -137,3 +137,24 @@ def test_nothing_is_granted_to_everybody(url: str, engine: Engine) -> None:
     assert rows(url, PUBLIC_RIGHTS) == set()
     migrate_as_another_version(url, engine)
     assert rows(url, PUBLIC_RIGHTS) == set()
+
+
+def test_a_running_job_keeps_its_processor_when_pools_become_places(engine: Engine) -> None:
+    """A database that the version before made, with a worker's job in a pool of two."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE SCHEMA pipeline")
+        upgrade(connection, HERE / "migrations", "versions", "pipeline", "0101")
+        connection.exec_driver_sql(
+            "INSERT INTO pipeline.phases (workflow, phase, position, queue, actor, pool, queue_limit, max_attempts, max_crashes,"
+            " stale_after) VALUES ('old', 'act', 1, 'old.act', 'old.act', 2, 10, 3, 3, '5 minutes')"
+        )
+        job = connection.exec_driver_sql(
+            "INSERT INTO pipeline.jobs (workflow, phase, body, trace_id, span_id, max_attempts, status, slot, locked_by, locked_at,"
+            " heartbeat_at) VALUES ('old', 'act', '{}', 'a', 'b', 3, 'running', 2, 'w', now(), now()) RETURNING id"
+        ).scalar_one()
+    assert migrate(engine)
+    with engine.begin() as connection:
+        places = "SELECT number, job_id FROM pipeline.places ORDER BY number"
+        assert connection.exec_driver_sql(places).all() == [(1, None), (2, job)]
+        states = "SELECT processor, state FROM pipeline.processors ORDER BY 1"
+        assert connection.exec_driver_sql(states).all() == [("act-processor-1", "idle"), ("act-processor-2", "busy")]

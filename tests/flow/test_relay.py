@@ -132,3 +132,14 @@ def test_word_that_came_while_it_was_asking_is_not_slept_through(place: Place) -
         started = monotonic()
         relay._rest(connection)
         assert monotonic() - started > 0.4, "it was told once, and should have slept"
+
+
+def test_a_relay_that_leads_again_forgets_its_sleep(place: Place) -> None:
+    """Another has led meanwhile: who took that one for awake is looked for before this one sleeps."""
+    outbound = SimpleNamespace(ready=threading.Event(), reconnects=0)
+    relay = Relay(place.database_url, 1, outbound, backstop=30)  # type: ignore[arg-type]
+    relay._asleep, relay._horizon = True, 3
+    relay._leader.stopping = True
+    with psycopg.connect(place.database_url, autocommit=True) as connection:
+        relay._lead(SimpleNamespace(), connection)  # type: ignore[arg-type]
+    assert (relay._asleep, relay._horizon) == (False, 0)

@@ -52,7 +52,7 @@ class NextDue(NamedTuple):
     waiting: bool
 
 
-class Held(NamedTuple):
+class CarriedJob(NamedTuple):
     """A job that a worker continued with, under its new fence."""
 
     job_id: UUID
@@ -114,7 +114,7 @@ def send_anew(connection: Connection, messages: Sequence[tuple[UUID, int]]) -> d
     return {(job, send): void for job, send, void in connection.exec_driver_sql(VOID, values)}
 
 
-def continued(connection: Connection, worker_no: int, jobs: Sequence[UUID], fences: Sequence[int]) -> list[Held]:
+def continued(connection: Connection, worker_no: int, jobs: Sequence[UUID], fences: Sequence[int]) -> list[CarriedJob]:
     """Of these attempts' jobs those that this worker continued with."""
     values = {"jobs": jobs, "fences": fences, "worker": worker_no}
-    return [Held._make(row) for row in connection.execute(CONTINUED, values)]
+    return [CarriedJob._make(row) for row in connection.execute(CONTINUED, values)]

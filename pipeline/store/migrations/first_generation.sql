@@ -61,15 +61,6 @@ ALTER TABLE pipeline.jobs RENAME COLUMN lane TO rate_limit;
 ALTER TABLE pipeline.jobs RENAME COLUMN carrier TO message_phase_id;
 ALTER TABLE pipeline.jobs RENAME CONSTRAINT only_a_running_job_is_carried TO continued_only_while_running;
 ALTER TABLE pipeline.jobs VALIDATE CONSTRAINT continued_only_while_running;
-ALTER TABLE pipeline.jobs DROP COLUMN processor, DROP COLUMN slot;
-CREATE TABLE pipeline.places (
-    phase_id integer NOT NULL,
-    number   integer NOT NULL,
-    job_id   uuid,
-    CONSTRAINT places_pkey PRIMARY KEY (phase_id, number)
-) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500);
-INSERT INTO pipeline.places (phase_id, number) SELECT ph.id, n FROM pipeline.phases ph, generate_series(1, ph.pool) AS n;
-CREATE UNLOGGED SEQUENCE pipeline.relay_asleep MINVALUE 1;
 ALTER TABLE pipeline.workers RENAME COLUMN deaf TO not_consuming;
 ALTER TABLE pipeline.workers DROP COLUMN missing_since;
 

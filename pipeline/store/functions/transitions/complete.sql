@@ -7,20 +7,20 @@
 -- 'locked' when another transaction holds the row: nothing was done for it, ask again.
 CREATE OR REPLACE FUNCTION pipeline.complete(
     p_worker integer, p_ids uuid[], p_fences bigint[], p_results jsonb[], p_continue text[])
-RETURNS TABLE (place integer, verdict text, fence bigint, send bigint, max_attempts integer, at timestamptz)
+RETURNS TABLE (place integer, verdict text, fence bigint, send bigint, max_attempts integer, isolated boolean, at timestamptz)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_answered integer[];
     v_phase integer;
-    v_left integer[];
+    v_left boolean := false;
     v_ended uuid[];
     v_waits boolean := false;
     v_child boolean;
     v_pooled boolean;
     v_id uuid;
 BEGIN
-    FOR place, verdict, fence, send, max_attempts, at, v_id, v_phase, v_child, v_pooled IN
+    FOR place, verdict, fence, send, max_attempts, isolated, at, v_id, v_phase, v_child, v_pooled IN
         WITH held AS MATERIALIZED (
             SELECT j.id, j.fence, j.locked_by, j.workflow, j.phase, j.priority, j.batch_id, j.attempts, j.ready_at,
                    j.next_retry_at, j.sent_at, j.locked_at, j.wait_reason
@@ -51,8 +51,8 @@ BEGIN
                               ELSE coalesce(j.result, '{}') || jsonb_build_object(j.phase, s.result) END,
                 completed_at = CASE WHEN s.next_id IS NULL THEN now() END,
                 ready_at = now(), updated_at = now(), locked_at = now(), heartbeat_at = now(), sent_at = now(),
-                isolated = s.next_isolated, next_retry_at = NULL, wait_reason = NULL, waits = 0, progress_done = NULL, progress_total = NULL,
-                error_message = NULL,
+                isolated = s.next_isolated, next_retry_at = NULL, wait_reason = NULL, waits = 0,
+                progress_done = NULL, progress_total = NULL, error_message = NULL,
                 -- The rate limit is the first phase's outside system.
                 rate_limit = CASE WHEN s.next_id IS NULL THEN j.rate_limit END
             FROM step s WHERE j.id = s.id
@@ -71,7 +71,7 @@ BEGIN
             DELETE FROM pipeline.outbox o USING step s WHERE o.job_id = s.id AND s.next_id IS NULL
         )
         SELECT s.place, CASE WHEN s.next_id IS NULL THEN 'done' WHEN s.continues THEN 'continued' ELSE 'handed_over' END,
-               m.fence, m.send, s.max_attempts, now(), s.id, s.phase_id, s.next_id IS NULL AND s.batch_id IS NOT NULL, s.pooled
+               m.fence, m.send, s.max_attempts, s.next_isolated, now(), s.id, s.phase_id, s.next_id IS NULL AND s.batch_id IS NOT NULL, s.pooled
         FROM step s JOIN moved m ON m.place = s.place
     LOOP
         v_answered := v_answered || place;
@@ -79,14 +79,14 @@ BEGIN
         IF v_child THEN v_ended := v_ended || v_id; END IF;
         IF v_pooled THEN
             PERFORM pipeline.leave_place(v_phase, v_id);
-            v_left := v_left || v_phase;
+            v_left := true;
         END IF;
         RETURN NEXT;
     END LOOP;
     IF v_ended IS NOT NULL THEN
         PERFORM pipeline.count_children(v_ended);
     END IF;
-    IF v_waits OR v_left IS NOT NULL THEN
+    IF v_waits OR v_left THEN
         PERFORM pipeline.wake();
     END IF;
     IF coalesce(cardinality(v_answered), 0) < cardinality(p_ids) THEN
@@ -97,14 +97,14 @@ END $$;
 -- Why nothing was done for these: somebody holds the row, the attempt lost its job, or it had committed before and only
 -- the answer was lost. If the job continued then, this worker still has it, under the fence that it was given.
 CREATE OR REPLACE FUNCTION pipeline.not_completed(p_worker integer, p_ids uuid[], p_fences bigint[], p_but integer[])
-RETURNS TABLE (place integer, verdict text, fence bigint, send bigint, max_attempts integer, at timestamptz)
+RETURNS TABLE (place integer, verdict text, fence bigint, send bigint, max_attempts integer, isolated boolean, at timestamptz)
 LANGUAGE sql AS $$
     SELECT a.place::integer, CASE WHEN c.fence IS NOT NULL THEN 'continued'
                ELSE CASE pipeline.not_held(a.id, a.fence) WHEN 'succeeded' THEN 'repeated' WHEN 'locked' THEN 'locked' ELSE 'lost' END END,
-           c.fence, c.send, c.max_attempts, c.sent_at
+           c.fence, c.send, c.max_attempts, c.isolated, c.sent_at
     FROM unnest(p_ids, p_fences) WITH ORDINALITY AS a(id, fence, place)
          LEFT JOIN LATERAL (
-             SELECT j.fence, j.send, j.max_attempts, j.sent_at
+             SELECT j.fence, j.send, j.max_attempts, j.isolated, j.sent_at
              FROM pipeline.attempts t JOIN pipeline.jobs j ON j.id = t.job_id AND j.fence = t.fence + 1
              WHERE t.job_id = a.id AND t.fence = a.fence AND t.outcome = 'succeeded'
                AND j.message_phase_id IS NOT NULL AND t.worker_no = p_worker AND j.locked_at = t.finished_at) c ON true

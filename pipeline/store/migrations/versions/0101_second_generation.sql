@@ -85,6 +85,7 @@ CREATE TABLE pipeline.jobs (
     heartbeat_at     timestamptz,
     completed_at     timestamptz,
     delivery         bigint,
+    slot             integer,
     isolated         boolean,
     counted          boolean,
     progress_done    integer,
@@ -103,6 +104,9 @@ CREATE TABLE pipeline.jobs (
     rest             text GENERATED ALWAYS AS (
         CASE WHEN status NOT IN ('pending', 'running') THEN phase || ':' || status END) STORED,
     failed_in        text GENERATED ALWAYS AS (CASE WHEN status = 'failed' THEN phase END) STORED,
+    -- The processor that a running job of a pool holds.
+    processor        text GENERATED ALWAYS AS (
+        CASE WHEN slot IS NOT NULL THEN workflow || '.' || phase || '-processor-' || slot END) STORED,
     -- Waits in a row that somebody outside asked for, without any progress in between.
     waits            integer NOT NULL DEFAULT 0,
     CONSTRAINT jobs_pkey PRIMARY KEY (id),
@@ -111,6 +115,7 @@ CREATE TABLE pipeline.jobs (
     CONSTRAINT lease_only_while_running
         CHECK ((status = 'running') = (locked_by IS NOT NULL)
                AND (locked_by IS NULL) = (locked_at IS NULL) AND (locked_by IS NULL) = (heartbeat_at IS NULL)),
+    CONSTRAINT processor_only_while_running CHECK (slot IS NULL OR status = 'running'),
     CONSTRAINT continued_only_while_running CHECK (message_phase_id IS NULL OR status = 'running'),
     CONSTRAINT completed_when_final
         CHECK ((status IN ('succeeded', 'failed', 'cancelled')) = (completed_at IS NOT NULL)),
@@ -124,6 +129,7 @@ CREATE INDEX jobs_of_batch ON pipeline.jobs (batch_id) WHERE batch_id IS NOT NUL
 CREATE UNIQUE INDEX jobs_idempotency ON pipeline.jobs (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX jobs_resting ON pipeline.jobs (workflow, rest, id) WHERE rest IS NOT NULL;
 CREATE INDEX jobs_dead ON pipeline.jobs (workflow, failed_in, cause, id) WHERE failed_in IS NOT NULL;
+CREATE UNIQUE INDEX jobs_processor ON pipeline.jobs (processor) WHERE processor IS NOT NULL;
 
 -- Every job that has not ended has one row: due_at set = waits for its time ('infinity': for its rate limit); unsent =
 -- waits at the gate; sent_at set = its message is in the broker (or on its way, by sent_by), or its job runs.
@@ -151,18 +157,6 @@ CREATE INDEX outbox_rate_limit ON pipeline.outbox (rate_limit, due_at, phase_id,
     WHERE rate_limit IS NOT NULL AND sent_at IS NULL;
 -- Messages of a rate limit that are in the broker.
 CREATE INDEX outbox_rate_limit_sent ON pipeline.outbox (rate_limit) WHERE rate_limit IS NOT NULL AND sent_at IS NOT NULL;
-
--- A row for each processor of a pool, and the job that has it.
-CREATE TABLE pipeline.places (
-    phase_id integer NOT NULL,
-    number   integer NOT NULL,
-    job_id   uuid,
-    CONSTRAINT places_pkey PRIMARY KEY (phase_id, number)
-) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500);
-
--- 1 while the relay sleeps (pipeline.wake). A sequence, because that changes at once and leaves no versions behind. No
--- guarantee rests on it.
-CREATE UNLOGGED SEQUENCE pipeline.relay_asleep MINVALUE 1;
 
 -- One row an attempt, written when it ends. ready → due → sent → started → finished are its moments; the next attempt's
 -- ready_at is this one's finished_at, so that the parts add up to the job's age.
