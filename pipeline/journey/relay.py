@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import threading
+from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from time import monotonic
 
 from pipeline.broker.outbound import Outbound, Outgoing
@@ -18,11 +19,15 @@ from pipeline.store.leader import LeaderLock, LeaderThread, told
 log = logs.get("pipeline.relay")
 
 BATCH = 100
+# So many batches may wait for RabbitMQ's confirms while the next one is admitted.
+PIPELINED = 4
 FASTEST_LOOK, SLOWEST_LOOK = 0.1, 0.5
 # Between two looks at transactions that may commit without waking the relay.
 NAP = 0.03
 # A leader that does not reach RabbitMQ for so long lets another lead; the first tries to reconnect take less.
 WITHOUT_BROKER = 2.0
+# How long a relay that stops waits for confirms.
+LAST_CONFIRMS = 1.0
 # How long a queue that refuses messages is left alone, at first and at most.
 FIRST, LONGEST = 0.2, 5.0
 
@@ -49,6 +54,7 @@ class Relay:
         self._reconnects = 0
         self._pause = FASTEST_LOOK
         self._refusals = Refusals()
+        self._out: deque[Batch] = deque()
         self._unsent: list[Outgoing] = []
         self._moved = False
         self._asleep = False
@@ -86,13 +92,18 @@ class Relay:
                     self._rest(connection)
             elif monotonic() - reached > WITHOUT_BROKER:
                 log.warning("this process does not reach RabbitMQ; another may lead the relay")
-                return
+                break
             else:
                 self._leader.waiter.wait(None, FASTEST_LOOK)
+        self._end(connection)
 
     def _send(self, connection: Wire) -> bool:
-        """Admit a batch, publish it, wait once for all confirms. True if there may be more at once."""
+        """Admit a batch and publish it, while confirms of earlier ones are out. True if there may be more at once."""
+        self._hear()
         self._unsend(connection)
+        if len(self._out) == PIPELINED:
+            self._leader.waiter.wait(None, SLOWEST_LOOK)
+            return True
         resting = self._refusals.resting()
         admitted = sending.admit(connection, self._worker_no, BATCH, resting, asleep=self._asleep)
         if not admitted:
@@ -100,14 +111,42 @@ class Relay:
             look_again, self._asleep = not self._asleep, True
             return look_again
         self._moved, self._asleep, self._horizon = True, False, 0
-        failed = self._publish([_outgoing(one) for one in admitted])
-        count("relay.sent", len(admitted) - len(failed))
-        if failed:
-            log.warning("RabbitMQ did not confirm; sending again", messages=len(failed))
-            self._unsent += failed
-            self._unsend(connection)
-        self._refusals.heard((one.queue for one in admitted), (message.queue for message in failed))
+        self._publish([_outgoing(one) for one in admitted])
         return True
+
+    def _publish(self, messages: list[Outgoing]) -> None:
+        batch = Batch(messages)
+        self._out.append(batch)
+
+        def done(failed: list[Outgoing]) -> None:
+            batch.failed = failed
+            # A relay that sleeps has nothing to do about messages that arrived.
+            if failed or len(self._out) == PIPELINED:
+                self._leader.waiter.wake()
+
+        self._outbound.publish(messages, done)
+
+    def _hear(self) -> None:
+        """What RabbitMQ has answered since the last look."""
+        answered = [batch for batch in self._out if batch.failed is not None]
+        for batch in answered:
+            self._out.remove(batch)
+            failed = batch.failed or []
+            count("relay.sent", len(batch.messages) - len(failed))
+            if failed:
+                log.warning("RabbitMQ did not confirm; sending again", messages=len(failed))
+                self._unsent += failed
+            self._refusals.heard((one.queue for one in batch.messages), (one.queue for one in failed))
+
+    def _end(self, connection: Wire) -> None:
+        """What RabbitMQ does not confirm soon is sent again by whoever leads next; a copy is void."""
+        until = monotonic() + LAST_CONFIRMS
+        while any(batch.failed is None for batch in self._out) and (left := until - monotonic()) > 0:
+            self._leader.waiter.wait(None, min(left, FASTEST_LOOK))
+        for batch in self._out:
+            batch.failed = batch.messages if batch.failed is None else batch.failed
+        self._hear()
+        self._unsend(connection)
 
     def _unsend(self, connection: Wire) -> None:
         """What was not confirmed is sent under a new number; a row that another transaction holds, the next time."""
@@ -117,20 +156,6 @@ class Relay:
         sending.unsend(connection, jobs, sends)
         left = sending.still_sent(connection, jobs, sends)
         self._unsent = [message for message in self._unsent if message.job_id in left]
-
-    def _publish(self, messages: list[Outgoing]) -> list[Outgoing]:
-        confirmed = threading.Event()
-        result: list[Outgoing] = []
-
-        def done(failed: list[Outgoing]) -> None:
-            result.extend(failed)
-            confirmed.set()
-
-        self._outbound.publish(messages, done)
-        while not confirmed.wait(1.0):
-            if self._leader.stopping:
-                return messages  # unknown, so that they are sent again; a copy is void
-        return result
 
     def _meet_broker(self) -> None:
         """After a reconnect, ask at once what RabbitMQ still has."""
@@ -160,12 +185,15 @@ class Relay:
             self._asleep, self._horizon = False, 0
 
     def _sleep(self, connection: Wire, seconds: float) -> bool:
-        """True if woken; False after so many seconds, or when somebody has committed who wakes nobody."""
+        """True if woken; False after so many seconds, when somebody has committed who wakes nobody, or when RabbitMQ
+        refused a message."""
         until = monotonic() + seconds
         while (left := until - monotonic()) > 0 and not self._leader.stopping:
             self._leader.waiter.wait(connection, min(left, NAP) if self._unaware else left)
             if told(connection):
                 return True
+            if any(batch.failed for batch in self._out):
+                return False
             if self._unaware and (still := sending.open_before(connection, self._horizon)) < self._unaware:
                 self._unaware = still
                 return False
@@ -176,6 +204,14 @@ class Relay:
         self._pause = FASTEST_LOOK if self._moved else min(self._pause * 2, SLOWEST_LOOK)
         self._moved = False
         return self._pause
+
+
+@dataclass(eq=False, slots=True)
+class Batch:
+    """Messages that were published together; ``failed`` is None until RabbitMQ has answered for all of them."""
+
+    messages: list[Outgoing]
+    failed: list[Outgoing] | None = None
 
 
 class Refusals:

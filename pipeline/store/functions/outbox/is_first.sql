@@ -8,5 +8,5 @@ DECLARE
 BEGIN
     SELECT o.priority, o.job_id INTO v_head FROM pipeline.outbox o
     WHERE o.phase_id = p_phase AND o.sent_at IS NULL AND o.due_at IS NULL ORDER BY o.priority DESC, o.seq LIMIT 1;
-    RETURN NOT FOUND OR v_head.priority < p_priority OR (v_head.priority = p_priority AND v_head.job_id > p_job);
+    RETURN NOT FOUND OR v_head.priority < p_priority OR (v_head.priority = p_priority AND v_head.job_id >= p_job);
 END $$;

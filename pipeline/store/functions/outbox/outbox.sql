@@ -62,7 +62,10 @@ BEGIN
     IF p_batch IS NOT NULL THEN
         UPDATE pipeline.batches SET total = total + v_count, remaining = remaining + v_count WHERE id = p_batch;
     END IF;
-    IF v_count > 0 THEN
+    -- A job that waits behind another is the business of whoever woke the relay for that one: it looks until there is
+    -- nothing left, and once more when this transaction has ended. A free place of a pool is looked for at once.
+    IF v_count > 0 AND (v_phase.pool IS NOT NULL OR v_phase.throttle_count IS NOT NULL OR p_due IS NOT NULL
+                        OR v_due IS NOT NULL OR pipeline.is_first(v_phase.id, p_priority::smallint, v_ids[1])) THEN
         PERFORM pipeline.wake();
     END IF;
     IF p_keys IS NULL THEN
