@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 from uuid import UUID
 
 import orjson
@@ -19,7 +19,7 @@ from pipeline.declare.errors import Cancelled, Misuse, StaleClaim
 from pipeline.declare.phase import idempotency_key
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Executable
 
 OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_UUID
 
@@ -61,19 +61,36 @@ def _number(digits: str) -> int | float | str:
     return int(digits) if abs(size) < 2**63 else size
 
 
-Write = Callable[["Connection"], None]
+Write = Callable[["Connection"], object]
+Values = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+# Alone, or with its values.
+Statement = Union["Executable", tuple["Executable", Values]]
 
 
 @dataclass(frozen=True)
 class Done:
     """Success. ``result`` is small and goes to later phases; ``write`` runs in the transaction that ends the phase.
 
-    ``write`` gets an SQLAlchemy connection and must only write: what it does commits together with the
-    job's transition and the hand-over to the next phase, or not at all.
+    ``write`` is a list of statements, or a function that gets an SQLAlchemy connection and must only write. What it
+    does commits together with the job's transition and the hand-over to the next phase, or not at all. Other jobs'
+    writes share the transaction while they are short. A function may be called twice; one call counts.
     """
 
     result: Mapping[str, Any] | None = None
-    write: Write | None = None
+    write: Write | Sequence[Statement] | None = None
+
+    def __post_init__(self) -> None:
+        if self.write is not None and not callable(self.write) and not isinstance(self.write, list | tuple):
+            raise Misuse(f"Done(write=…) takes a function or a list of statements, not {type(self.write).__name__}")
+
+    def execute(self, connection: Connection) -> None:
+        """What the engine does with ``write``, for tests of a phase."""
+        if callable(self.write):
+            self.write(connection)
+            return
+        for one in self.write or ():
+            statement, values = one if isinstance(one, tuple) else (one, None)
+            connection.execute(statement, values)
 
 
 def as_done(value: object) -> Done:

@@ -155,7 +155,7 @@ def settle(worker: WorkerProcess, attempt: Attempt, done: Done | Completed) -> N
         return
     from pipeline.journey.write import settle_with_write  # which needs this module first
 
-    settle_with_write(worker, attempt, done.write, result, continuing)
+    settle_with_write(worker, attempt, done.execute, result, continuing)
 
 
 def finished(worker: WorkerProcess, attempt: Attempt, completed: Completed) -> None:

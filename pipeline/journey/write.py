@@ -11,12 +11,14 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import StaleClaim, database_is_unable
+from pipeline.declare.job import Write
 from pipeline.journey.attempt import Attempt, finished
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.settle import FIRST_PAUSE, LONGEST_PAUSE, TRIES, settle_for_good
 from pipeline.store import database
 from pipeline.store.gateway import settlement
-from pipeline.store.group_commit import Answer, Completed, Locked, Lost, complete_one
+from pipeline.store.group_commit import Answer, Completed, Completion, Locked, Lost, complete_all
+from pipeline.store.shared_writes import SharedWrite
 
 if TYPE_CHECKING:
     from pipeline.worker.process import WorkerProcess
@@ -37,7 +39,7 @@ class _Before(Exception):
 def complete_with_write(
     worker_no: int,
     attempt: Attempt,
-    write: Callable[[Connection], None],
+    write: Write,
     result: str | None,
     continuing: str | None = None,
     *,
@@ -49,14 +51,7 @@ def complete_with_write(
     row. Between two tries nothing is kept locked, and the time is not the attempt's: each try is bounded by itself.
     After so many ``tries`` that found the row locked, StillLocked is raised.
     """
-    complete = partial(
-        complete_one,
-        job_id=attempt.job_id,
-        fence=attempt.fence,
-        worker_no=worker_no,
-        result=result,
-        continuing=continuing,
-    )
+    complete = partial(complete_all, worker_no=worker_no, completions=[Completion(attempt, result, continuing)])
     pause, locked = FIRST_PAUSE, 0
     while True:
         try:
@@ -79,11 +74,11 @@ def complete_with_write(
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def _try(attempt: Attempt, write: Callable[[Connection], None], complete: Callable[[Connection], Answer]) -> Completed:
+def _try(attempt: Attempt, write: Write, complete: Callable[[Connection], list[Answer]]) -> Completed:
     attempt.begin_write()
     with database.engine().begin() as connection, attempt.writing(database.raw(connection)):
         write(connection)
-        completed, moved = complete(connection)
+        [(completed, moved)] = complete(connection)
         if isinstance(completed, Locked):
             raise StillLocked
         if isinstance(completed, Lost):
@@ -103,11 +98,16 @@ def _ask_for_row(attempt: Attempt) -> None:
 def settle_with_write(
     worker: WorkerProcess,
     attempt: Attempt,
-    write: Callable[[Connection], None],
+    write: Write,
     result: str | None,
     continuing: str | None,
 ) -> None:
-    """End the attempt; if an application holds its job, without its thread."""
+    """End the attempt, sharing a commit if it can; while an application holds its job, without its thread."""
+    attempt.begin_write()
+    shared = worker.writes.complete(SharedWrite(Completion(attempt, result, continuing), write))
+    if shared is not None:
+        finished(worker, attempt, shared)
+        return
     complete = partial(complete_with_write, worker.no, attempt, write, result)
     try:
         finished(worker, attempt, complete(continuing, tries=TRIES))
@@ -117,6 +117,10 @@ def settle_with_write(
         )
         attempt.detach()
         threading.Thread(target=_settle_later, args=(worker, attempt, complete), daemon=True).start()
+    except SQLAlchemyError as error:
+        # Also what only a COMMIT finds.
+        worker.writes.leave_alone([attempt.spec.queue], error)
+        raise
 
 
 def _settle_later(worker: WorkerProcess, attempt: Attempt, complete: Callable[[], Completed]) -> None:

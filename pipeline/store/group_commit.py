@@ -7,7 +7,7 @@ completions are not waited for: the acknowledgement follows the commit."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 import psycopg
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from pipeline.declare.errors import database_is_unable
 from pipeline.observe import logs
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from pipeline.journey.attempt import Attempt
 
 # Whether this very statement moved the job: an earlier one may have, whose answer was lost.
-COMPLETE_ONE = text("""SELECT verdict, fence, send, max_attempts, isolated, at,
-        verdict IN ('done', 'handed_over') OR (verdict = 'continued' AND at = now()) AS moved
-    FROM pipeline.complete(:worker, ARRAY[CAST(:id AS uuid)], ARRAY[CAST(:fence AS bigint)],
-                           ARRAY[CAST(:result AS jsonb)], ARRAY[CAST(:continuing AS text)])""")
+COMPLETE_ALL = """SELECT verdict, fence, send, max_attempts, isolated, at,
+        verdict IN ('done', 'handed_over') OR (verdict = 'continued' AND at = now())
+    FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::text[]) ORDER BY place"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +87,16 @@ class Answer(NamedTuple):
     moved: bool
 
 
-def complete_one(
-    connection: Connection, job_id: UUID, fence: int, *, worker_no: int, result: str | None, continuing: str | None
-) -> Answer:
-    """End the phase of one job; ``continuing`` is the next queue if this worker may go on with the job."""
-    values = {"worker": worker_no, "id": job_id, "fence": fence, "result": result, "continuing": continuing}
-    columns = dict(connection.execute(COMPLETE_ONE, values).mappings().one())
-    moved: bool = columns.pop("moved")
-    return Answer(read(**columns), moved)
+def complete_all(connection: Connection, worker_no: int, completions: Sequence[Completion]) -> list[Answer]:
+    """End the phases of these jobs in the caller's transaction."""
+    rows = connection.exec_driver_sql(COMPLETE_ALL, (worker_no, *_completion_values(completions)))
+    return [
+        Answer(
+            read(verdict=verdict, fence=fence, send=send, max_attempts=most, isolated=isolated, at=at),
+            moved,
+        )
+        for verdict, fence, send, most, isolated, at, moved in rows
+    ]
 
 
 def read(
@@ -245,7 +246,7 @@ class Ask:
 
 @dataclass(slots=True)
 class Completion:
-    """A finished phase without writes of its own; ``continuing`` is the next one's queue if this worker may go on.
+    """A finished phase; ``continuing`` is the next one's queue if this worker may go on.
 
     The thread that may go on waits for the answer: until then its place is kept for the job.
     """
@@ -303,7 +304,7 @@ class GroupStatement:
         values: list[Any] = []
         if completions:
             parts.append(COMPLETE)
-            values += self._completion_values(completions)
+            values += self._worker_no, *_completion_values(completions)
         if asks:
             parts.append(CLAIM)
             values += self._claim_values(asks)
@@ -322,15 +323,15 @@ class GroupStatement:
             _array(ask.sent_at for ask in asks),
         )
 
-    def _completion_values(self, completions: list[Completion]) -> tuple[Any, ...]:
-        results = [c.result for c in completions]
-        return (
-            self._worker_no,
-            _array(c.attempt.job_id.hex for c in completions),
-            _array(c.attempt.fence for c in completions),
-            results if any(results) else _array(results),
-            _array(c.continuing for c in completions),
-        )
+
+def _completion_values(completions: Sequence[Completion]) -> tuple[Any, ...]:
+    results = [c.result for c in completions]
+    return (
+        _array(c.attempt.job_id.hex for c in completions),
+        _array(c.attempt.fence for c in completions),
+        results if any(results) else _array(results),
+        _array(c.continuing for c in completions),
+    )
 
 
 def _array(values: Iterable[int | str | None]) -> str:

@@ -83,7 +83,7 @@ def _run(
     if done.write is None:
         # Encoded as a thread would: what JSON makes of it is what later phases get, and it cannot fail again.
         return {"kind": "done", "result": orjson.Fragment(result) if result else None}
-    complete = partial(complete_with_write, order["worker_no"], attempt, done.write, result)
+    complete = partial(complete_with_write, order["worker_no"], attempt, done.execute, result)
     try:
         completed = complete(tries=TRIES)
     except StillLocked:

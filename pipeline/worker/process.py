@@ -38,6 +38,7 @@ from pipeline.settings import Settings
 from pipeline.store.engine import connect
 from pipeline.store.gateway.liveness import Report
 from pipeline.store.group_commit import Committer, Completed, Completion
+from pipeline.store.shared_writes import SharedWrites
 from pipeline.worker import isolate, startup
 from pipeline.worker.deadlines import GRACE, Watch
 from pipeline.worker.essential import essential_thread
@@ -146,6 +147,7 @@ class WorkerProcess:
             settings.dsn, self.id, self.no, self._completed, self._refused, thread=essential_thread
         )
         self.committer.start()
+        self.writes = SharedWrites(settings.dsn, self.no, thread=essential_thread)
         self.watch.start()
         with connect(settings.dsn, "identity") as connection:
             self._temp_folders = TempFolders(settings.temp_folder, database_id(connection))
@@ -192,6 +194,7 @@ class WorkerProcess:
         """Commit what is left, then sign off."""
         self.committer.flush(5)
         self.committer.stop()
+        self.writes.stop()
         self.advance.release()
         self.watch.stop()
         drained = self.outbound.drain(2)

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Connection
 
+from pipeline.declare.phase import PhaseSpec
 from pipeline.dev.services import Servers
 from pipeline.store import engine as engines
 from pipeline.store.engine import Wire
@@ -36,8 +37,9 @@ from pipeline.store.group_commit import (
     Lost,
     Repeated,
     Succeeded,
-    complete_one,
+    complete_all,
 )
+from tests.attempts import attempt
 from tests.databases import Lasting
 from tests.db import steps
 from tests.db.conftest import Connect
@@ -63,7 +65,9 @@ def pooled(servers: Servers, lasting: Lasting, database: Db) -> Iterator[Connect
 
 
 def complete(pooled: Connection, hold: Hold, continuing: str | None = None, result: str | None = None) -> Answer:
-    return complete_one(pooled, hold.job, hold.fence, worker_no=1, result=result, continuing=continuing)
+    held = attempt(PhaseSpec("any", "phase"), hold.job, hold.fence)
+    [answer] = complete_all(pooled, 1, [Completion(held, result, continuing)])
+    return answer
 
 
 @pytest.mark.parametrize(

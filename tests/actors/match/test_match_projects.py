@@ -47,7 +47,7 @@ def complete(connection: Connection, project: int) -> None:
     done = project_completion(Job(body={"project_id": project}))
     assert done.write is not None
     connection.execute(text("update pipeline.batches set remaining = 0, completed_at = now() where sealed"))
-    done.write(connection)
+    done.execute(connection)
 
 
 def test_a_project_from_its_creation_to_its_end_and_again(connection: Connection) -> None:
@@ -115,7 +115,7 @@ def test_a_fan_out_that_dies_and_starts_again_doubles_nothing(
     decide_all(connection, project)
     done = fan_out(job)
     assert done.result == {"queued": 6} and done.write is not None
-    done.write(connection)
+    done.execute(connection)
     assert count(connection, "select count(*) from pipeline.jobs where workflow = 'match'") == 10
     assert count(connection, "select total from pipeline.batches where sealed") == 10
 

@@ -126,7 +126,7 @@ def test_a_valuation_is_one_row_however_often_it_is_computed(quiet: Stall) -> No
         done = valuation(quiet.job(NOBODY, intake, "coins"))
         assert done.write is not None
         with database.engine().begin() as connection:
-            done.write(connection)
+            done.execute(connection)
         found.append(quiet.place.rows(columns))
     assert found[0] == found[1] and [len(rows) for rows in found] == [1, 1, 1]
     assert found[0][0]["mid_cents"] == 102 and found[2][0]["points_by_type"] == {"sold": 6}

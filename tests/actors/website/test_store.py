@@ -61,7 +61,7 @@ def run(connection: Connection, job: Job, phase: str) -> Done:
     connection.execute(text("update pipeline.jobs set phase = :phase where id = :id"), {"phase": phase, "id": job.id})
     done = PHASES[phase](job)
     assert done.write is not None
-    done.write(connection)
+    done.execute(connection)
     return done
 
 
