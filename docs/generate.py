@@ -47,7 +47,13 @@ FUNCTION = re.compile(
 
 def pages() -> dict[str, str]:
     """The text of each page, by its name in docs/reference."""
-    return {"settings.md": settings(), "cli.md": commands(), "http.md": routes(), "sql.md": functions()}
+    return {
+        "settings.md": settings(),
+        "cli.md": commands(),
+        "http.md": routes(),
+        "sql.md": functions(),
+        "failpoints.md": failpoints(),
+    }
 
 
 def settings() -> str:
@@ -180,6 +186,20 @@ def _function(name: str, about: str, given: str, back: str, path: Path) -> str:
     words = " ".join(re.sub(r"^-- ?", "", said, flags=re.MULTILINE).split())
     call = " ".join(f"{name}({given}){f' → {back}' if back else ''}".split())
     return f"## {name}\n\n```sql\n{call}\n```\n\n{words}\n\n[{path.name}](../../{path.relative_to(ROOT)})\n"
+
+
+def failpoints() -> str:
+    from pipeline.observe.failpoints import POINTS
+
+    intro = (
+        "The engine's protocol is a series of I/O calls, and a process can die between any two of them. Each such "
+        "place has a name. A test kills a worker exactly there, also after an answer was lost, and another worker ends "
+        "the jobs: each phase succeeds once, and each row is written once "
+        "([`test_failpoints.py`](../../tests/crash/test_failpoints.py))."
+    )
+    head = ["| point | done | not done | who finds the job |", "|---|---|---|---|"]
+    rows = [f"| `{name}` | {point.done} | {point.not_done} | {point.found_by} |" for name, point in POINTS.items()]
+    return "\n".join([NOTE, "# Who finds the job if the process dies here\n", intro, "", *head, *rows, ""])
 
 
 if __name__ == "__main__":

@@ -66,6 +66,9 @@ class Settings(BaseSettings):
     )
     log_format: Literal["console", "json"] = "console"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    failpoints: str = Field(
+        default="", description="for tests of the engine alone: where a process dies (docs/reference/failpoints.md)"
+    )
     api_host: str = Field(default="127.0.0.1", description="where the API listens; elsewhere only with tokens")
     api_port: int = Field(default=8080, ge=0, le=65535, description="0 takes a free one")
     api_tokens: SecretStr | None = Field(

@@ -139,6 +139,16 @@ def _bad_write(job: Job) -> Done:
     return Done(write=write)
 
 
+def _own_write(job: Job) -> Done:
+    """A write that shares its transaction with nobody."""
+
+    def write(connection: Connection) -> None:
+        connection.execute(text("SET LOCAL statement_timeout = '20s'"))
+        ledger(job).execute(connection)
+
+    return Done(write=write)
+
+
 def _deadlock(job: Job) -> Done:
     first_row, second_row = job.body["rows"]
 
@@ -157,6 +167,7 @@ def _big_result(job: Job) -> dict[str, str]:
 ACTIONS = {
     "ledger": ledger,
     "nothing": lambda job: None,
+    "own_write": _own_write,
     "fail": _fail,
     "flaky": _flaky,
     "permanent": _permanent,

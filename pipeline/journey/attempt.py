@@ -24,7 +24,7 @@ from pipeline.journey import checkpoint, unclaimed
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.message import InvalidEnvelope, compose, read_ref
 from pipeline.journey.rate_limits import take_permit
-from pipeline.observe import logs
+from pipeline.observe import failpoints, logs
 from pipeline.observe.instruments import count, observe_duration, phase_span
 from pipeline.store import database
 from pipeline.store.gateway import sending, settlement
@@ -67,13 +67,18 @@ def execute(worker: WorkerProcess, phase: DeclaredPhase, message: tuple[object, 
         return
     # The heartbeat goes on until the settlement commits, however long PostgreSQL lets it wait. After an exception that
     # is the Retries middleware's business.
-    settle(worker, attempt, run(worker, attempt, phase.work))
+    done = run(worker, attempt, phase.work)
+    if failpoints.armed:
+        failpoints.reach("phase.ended")
+    settle(worker, attempt, done)
 
 
 def receive(worker: WorkerProcess, spec: PhaseSpec, message: tuple[object, ...], delivery: Delivery) -> Attempt | None:
     """Claim the message's job, or find out that there is nothing to do."""
     if not worker.inbound.begin(delivery):
         return None
+    if failpoints.armed:
+        failpoints.reach("message.received")
     try:
         ref = read_ref(spec, message)
     except InvalidEnvelope as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from pipeline.journey.message import InvalidEnvelope, parse
+from pipeline.observe import failpoints
 from pipeline.observe.instruments import count
 from pipeline.store import database
 from pipeline.store.gateway import sending
@@ -53,6 +54,8 @@ class GiveBack:
         waiting = database.insist(lambda connection: sending.send_anew(connection, list(refs.values()))) if refs else {}
         void = [delivery for delivery, ref in refs.items() if waiting.get(ref) is True]
         held = [delivery for delivery, ref in refs.items() if waiting.get(ref) is False]
+        if void and failpoints.armed:
+            failpoints.reach("give_back.committed")
         count("given_back", len(void))
         self._inbound.discard(void)
         self._inbound.requeue([delivery for delivery in deliveries if refs.get(delivery) not in waiting])

@@ -9,7 +9,7 @@ from time import monotonic
 
 from pipeline.broker.outbound import Outbound, Outgoing
 from pipeline.journey.message import compose, encode
-from pipeline.observe import logs
+from pipeline.observe import failpoints, logs
 from pipeline.observe.instruments import count
 from pipeline.store.engine import Wire
 from pipeline.store.gateway import sending
@@ -111,6 +111,8 @@ class Relay:
             look_again, self._asleep = not self._asleep, True
             return look_again
         self._moved, self._asleep, self._horizon = True, False, 0
+        if failpoints.armed:
+            failpoints.reach("relay.admitted")
         self._publish([_outgoing(one) for one in admitted])
         return True
 
@@ -119,6 +121,8 @@ class Relay:
         self._out.append(batch)
 
         def done(failed: list[Outgoing]) -> None:
+            if failpoints.armed:
+                failed = _confirm_lost(messages, failed)
             batch.failed = failed
             # A relay that sleeps has nothing to do about messages that arrived.
             if failed or len(self._out) == PIPELINED:
@@ -136,6 +140,8 @@ class Relay:
             if failed:
                 log.warning("RabbitMQ did not confirm; sending again", messages=len(failed))
                 self._unsent += failed
+                if failpoints.armed:
+                    failpoints.reach("relay.refused")
             self._refusals.heard((one.queue for one in batch.messages), (one.queue for one in failed))
 
     def _end(self, connection: Wire) -> None:
@@ -204,6 +210,14 @@ class Relay:
         self._pause = FASTEST_LOOK if self._moved else min(self._pause * 2, SLOWEST_LOOK)
         self._moved = False
         return self._pause
+
+
+def _confirm_lost(messages: list[Outgoing], failed: list[Outgoing]) -> list[Outgoing]:
+    try:
+        failpoints.reach("relay.published")
+    except failpoints.AnswerLost:
+        return messages
+    return failed
 
 
 @dataclass(eq=False, slots=True)

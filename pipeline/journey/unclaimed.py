@@ -10,6 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import database_is_unable
 from pipeline.journey.settle import DEAD_LETTERED
+from pipeline.observe import failpoints
 from pipeline.observe.instruments import count
 from pipeline.store import database
 from pipeline.store.gateway import client, session, settlement
@@ -68,6 +69,8 @@ def meet(worker: WorkerProcess, ref: MessageRef, holder: str, fence: int, delive
     if free:
         database.insist(settlement.tell_maintenance)
     if verdict == "claimed":
+        if failpoints.armed:
+            failpoints.reach("takeover.committed")
         count("taken_over")
         worker.log.warning("took over from a dead worker", job=str(ref.job_id), holder=holder)
     return verdict

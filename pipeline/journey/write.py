@@ -8,13 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from pipeline.declare.errors import StaleClaim, database_is_unable
 from pipeline.declare.job import Write
 from pipeline.journey.attempt import Attempt, finished
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.settle import FIRST_PAUSE, LONGEST_PAUSE, TRIES, settle_for_good
+from pipeline.observe import failpoints
 from pipeline.store import database
 from pipeline.store.gateway import settlement
 from pipeline.store.group_commit import Answer, Completed, Completion, Locked, Lost, complete_all
@@ -85,7 +86,18 @@ def _try(attempt: Attempt, write: Write, complete: Callable[[Connection], list[A
             raise StaleClaim(f"job {attempt.job_id}: fence {attempt.fence} is no longer held; its result was discarded")
         if not moved:
             raise _Before(completed)
-        return completed
+        if failpoints.armed:
+            failpoints.reach("own_write.executed")
+    if failpoints.armed:
+        _committed()
+    return completed
+
+
+def _committed() -> None:
+    try:
+        failpoints.reach("own_write.committed")
+    except failpoints.AnswerLost as lost:
+        raise OperationalError(str(lost), None, lost, connection_invalidated=True) from lost
 
 
 def _ask_for_row(attempt: Attempt) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from time import monotonic
 from uuid import UUID
 
-from pipeline.observe import logs
+from pipeline.observe import failpoints, logs
 from pipeline.observe.instruments import count
 from pipeline.store.engine import Wire
 from pipeline.store.gateway import recovery
@@ -43,6 +43,8 @@ class Reclaimer:
         if not dead and not stale:
             return []
         found = recovery.reclaim(connection, dead, stale)
+        if found and failpoints.armed:
+            failpoints.reach("reclaim.committed")
         for one in found:
             count(f"reclaimed.{one.verdict}")
             log.warning("job reclaimed", job=str(one.job_id), queue=one.queue, worker=one.worker, verdict=one.verdict)

@@ -19,7 +19,7 @@ import psycopg
 from sqlalchemy import Connection
 
 from pipeline.declare.errors import database_is_unable
-from pipeline.observe import logs
+from pipeline.observe import failpoints, logs
 from pipeline.store.engine import Wire, connect
 
 if TYPE_CHECKING:
@@ -309,6 +309,8 @@ class GroupStatement:
             parts.append(CLAIM)
             values += self._claim_values(asks)
         found = self._connection.execute(" UNION ALL ".join(parts), values, prepare=True).fetchall()
+        if failpoints.armed:
+            _reach(bool(asks), bool(completions))
         rows = [Row._make(row) for row in found]
         done, asked = sorted(rows[: len(completions)], key=_PLACE), sorted(rows[len(completions) :], key=_PLACE)
         return [row.completed() for row in done], [row.claimed() for row in asked]
@@ -322,6 +324,16 @@ class GroupStatement:
             _array(ask.delivery.id for ask in asks),
             _array(ask.sent_at for ask in asks),
         )
+
+
+def _reach(claimed: bool, completed: bool) -> None:
+    try:
+        if claimed:
+            failpoints.reach("claim.committed")
+        if completed:
+            failpoints.reach("complete.committed")
+    except failpoints.AnswerLost as lost:
+        raise psycopg.OperationalError(str(lost)) from lost
 
 
 def _completion_values(completions: Sequence[Completion]) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.pool import NullPool
 
 from pipeline.declare.job import Write, decode
-from pipeline.observe import logs
+from pipeline.observe import failpoints, logs
 from pipeline.observe.instruments import count
 from pipeline.store.engine import KEEPALIVE
 from pipeline.store.group_commit import Completed, Completion, complete_all
@@ -244,6 +244,10 @@ class _Writer:
             finally:
                 wire.batch = None
             self._compare(wire)
+            if failpoints.armed:
+                failpoints.reach("write.executed")
+        if failpoints.armed:
+            failpoints.reach("write.committed")
         for write, answer in winners:
             write.answer = answer.completed
 

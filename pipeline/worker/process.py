@@ -32,7 +32,7 @@ from pipeline.journey.settle import DEAD_LETTERED, settle_error, settle_for_good
 from pipeline.maintenance import schedule, sweeps
 from pipeline.maintenance.leading import Leading
 from pipeline.maintenance.temp_folders import TempFolders, database_id
-from pipeline.observe import logs
+from pipeline.observe import failpoints, logs
 from pipeline.observe.instruments import snapshot
 from pipeline.settings import Settings
 from pipeline.store.engine import connect
@@ -270,6 +270,8 @@ class PhaseRetries(Retries):
             later = (worker, message.attempt, exception)
             threading.Thread(target=settle_for_good, args=later, daemon=True).start()
             return
+        if failpoints.armed:
+            failpoints.reach("error.settled")
         if verdict in DEAD_LETTERED:
             message.fail()
         worker.held.remove(message.attempt)
@@ -363,6 +365,7 @@ def _prepared() -> Settings:
     """The settings, once everything they name can be used."""
     config = settings.get()
     logs.configure(config.log_format, config.log_level)
+    failpoints.arm(config.failpoints)
     prepare(config)
     return config
 

@@ -1,0 +1,128 @@
+"""Named points between two I/O calls, where a test makes the process die or lose an answer.
+
+``PIPELINE_FAILPOINTS="claim.committed=lose,kill"``: what happens the first time, the second time, and so on. Unset, a
+point costs the look at an empty dictionary. docs/reference/failpoints.md is made of this list, and
+tests/crash/test_failpoints.py kills a worker at every one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Final, NamedTuple
+
+from pipeline.declare.errors import BadInput
+
+
+class Point(NamedTuple):
+    """What has been done, what has not, and who finds the job if the process dies here."""
+
+    done: str
+    not_done: str
+    found_by: str
+
+
+REDELIVERY = "RabbitMQ delivers the message again"
+POINTS: Final[dict[str, Point]] = {
+    "relay.admitted": Point(
+        "the job is marked as sent",
+        "its message is not published",
+        "reclaim: what a dead sender left unconfirmed is sent anew",
+    ),
+    "relay.published": Point(
+        "the message is published",
+        "its confirm is not heard",
+        "the message itself, or reclaim, which sends it anew; of two messages one has the job's number",
+    ),
+    "relay.refused": Point(
+        "RabbitMQ did not confirm",
+        "the job is not back at the gate",
+        "reclaim: what a dead sender left unconfirmed is sent anew",
+    ),
+    "message.received": Point("a worker has the message", "its job is not claimed", REDELIVERY),
+    "claim.committed": Point(
+        "the job runs",
+        "its thread has not begun",
+        f"{REDELIVERY}; it meets a running job whose holder's lock is free: takeover",
+    ),
+    "phase.ended": Point(
+        "the phase has returned",
+        "nothing is committed",
+        f"{REDELIVERY}: takeover; the phase runs again, under a new fence",
+    ),
+    "complete.committed": Point(
+        "the phase is completed; the job has ended, waits at the next gate or runs in the next phase",
+        "its message is not acknowledged",
+        f"{REDELIVERY}. A job that ended or waits: nothing to do. One that was carried on: takeover in its next phase",
+    ),
+    "write.executed": Point(
+        "the writes of a shared transaction have run", "they are not committed", "PostgreSQL rolls back; as phase.ended"
+    ),
+    "write.committed": Point(
+        "writes and completions are committed", "no thread has heard of it", "as complete.committed"
+    ),
+    "own_write.executed": Point(
+        "a write in a transaction of its own has run", "it is not committed", "PostgreSQL rolls back; as phase.ended"
+    ),
+    "own_write.committed": Point("it is committed", "its thread has not heard of it", "as complete.committed"),
+    "error.settled": Point(
+        "a failed attempt is settled: the job waits for its retry, or has failed",
+        "its message is not acknowledged",
+        f"{REDELIVERY}; its number is void. Of a job that has failed: it is dead-lettered then",
+    ),
+    "takeover.committed": Point(
+        "the job is taken over from a dead worker", "its thread has not begun", f"{REDELIVERY}: the next takeover"
+    ),
+    "give_back.committed": Point(
+        "a busy worker's message is void, and its job at the gate again",
+        "the message is not acknowledged",
+        f"{REDELIVERY}; its number is void. The relay sends the job",
+    ),
+    "reclaim.committed": Point(
+        "a dead worker's jobs are at the gate again",
+        "the leader has told nobody",
+        "the next leader of maintenance; the relay sends",
+    ),
+}
+
+KILL, LOSE, PASS = "kill", "lose", "pass"
+# Where somebody waits for an answer that can be lost.
+ANSWERED: Final = frozenset(
+    {"relay.published", "claim.committed", "complete.committed", "write.committed", "own_write.committed"}
+)
+# What is to happen the next time each point is reached.
+armed: dict[str, list[str]] = {}
+
+
+class AnswerLost(Exception):
+    """The connection broke before the answer came. Where it is raised, it becomes the driver's own error."""
+
+
+def arm(chosen: str) -> None:
+    """``name=action,action name=action``. Raises BadInput for what does not exist."""
+    for part in chosen.split():
+        name, _, actions = part.partition("=")
+        wanted = actions.split(",")
+        known = {KILL, PASS, LOSE} if name in ANSWERED else {KILL, PASS}
+        if name not in POINTS or not set(wanted) <= known:
+            raise BadInput(
+                f"PIPELINE_FAILPOINTS: {part!r} is not a point ({', '.join(POINTS)}) with =kill, =pass or, where an "
+                "answer can be lost, =lose"
+            )
+        armed[name] = wanted
+
+
+def reach(name: str) -> None:
+    """Die, lose the answer, or nothing. Called only while something is armed."""
+    actions = armed.get(name)
+    if not actions:
+        return
+    if (action := actions.pop(0)) == PASS:
+        return
+    sys.stderr.write(f"failpoint {name}: {action}\n")
+    sys.stderr.flush()
+    if action == KILL:
+        os.kill(os.getpid(), signal.SIGKILL)
+        signal.pause()
+    raise AnswerLost(name)

@@ -1,0 +1,151 @@
+"""A worker dies between two I/O calls, at every one of the named points; another ends its jobs."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from pipeline import submit
+from pipeline.declare.errors import BadInput
+from pipeline.observe import failpoints
+from tests.place import Place, lives
+
+ONE_EACH = """SELECT count(*) FROM (SELECT FROM pipeline.attempts WHERE outcome = 'succeeded'
+    GROUP BY job_id, phase HAVING count(*) > 1) twice"""
+
+
+def killed_at(place: Place, point: str, **settings: str) -> Callable[[], object]:
+    """A worker that dies there, if it gets there; call what comes back to wait for its death."""
+    place.worker(threads=2, settings={"PIPELINE_FAILPOINTS": point, **settings})
+    [victim] = place.pids()
+    name = point.split()[-1].partition("=")[0]
+
+    return lambda: place.until(lambda: not lives(victim), 20, f"the worker to die at {name}")
+
+
+def ends_well(place: Place, *jobs: UUID) -> None:
+    """With another worker: every phase has succeeded once, and is in the ledger once at most."""
+    place.worker(threads=2)
+    assert {row["status"] for row in place.finished(*jobs, timeout=40)} == {"succeeded"}
+    assert place.count(ONE_EACH) == 0
+    assert place.count("SELECT count(*) - count(DISTINCT (job_id, phase)) FROM ledger") == 0
+
+
+@pytest.mark.parametrize(
+    ("points", "workflow", "body", "rows"),
+    [
+        ("relay.admitted=kill", "plain", {}, 0),
+        ("relay.published=kill", "plain", {}, 0),
+        ("relay.published=lose relay.refused=kill", "plain", {}, 0),
+        ("relay.published=lose,kill", "plain", {}, 0),
+        ("message.received=kill", "plain", {}, 0),
+        ("claim.committed=kill", "plain", {}, 0),
+        ("claim.committed=lose,kill", "plain", {}, 0),
+        ("phase.ended=kill", "plain", {}, 0),
+        ("phase.ended=pass,kill", "plain", {}, 0),
+        ("complete.committed=kill", "plain", {}, 0),
+        ("complete.committed=lose,kill", "plain", {}, 0),
+        ("complete.committed=pass,kill", "plain", {}, 0),
+        ("write.executed=kill", "triple", {}, 3),
+        ("write.committed=kill", "triple", {}, 3),
+        ("write.committed=lose,kill", "triple", {}, 3),
+        ("write.committed=pass,pass,kill", "triple", {}, 3),
+        ("own_write.executed=kill", "single", {"do": "own_write"}, 1),
+        ("own_write.committed=kill", "single", {"do": "own_write"}, 1),
+        ("error.settled=kill", "single", {"do": "flaky"}, 1),
+    ],
+)
+def test_another_worker_ends_the_job(place: Place, points: str, workflow: str, body: dict[str, str], rows: int) -> None:
+    """Once, with a row for each phase that writes."""
+    wait = killed_at(place, points)
+    job = submit(None, workflow, body)
+    wait()
+    ends_well(place, job)
+    assert place.count("SELECT count(*) FROM ledger") == rows
+
+
+@pytest.mark.parametrize(
+    ("points", "workflow", "body", "rows"),
+    [
+        ("claim.committed=lose complete.committed=lose", "plain", {}, 0),
+        ("write.committed=lose", "triple", {}, 3),
+        ("own_write.committed=lose", "single", {"do": "own_write"}, 1),
+    ],
+)
+def test_a_lost_answer_alone_costs_nothing(
+    place: Place, points: str, workflow: str, body: dict[str, str], rows: int
+) -> None:
+    """The same worker asks again, and learns that it had committed."""
+    place.worker(threads=2, PIPELINE_FAILPOINTS=points)
+    job = submit(None, workflow, body)
+    [row] = place.finished(job)
+    assert (row["status"], row["crashes"]) == ("succeeded", 0)
+    assert place.logs().count("failpoint ") == len(points.split())
+    assert place.count(ONE_EACH) == 0
+    assert place.count("SELECT count(*) FROM ledger") == rows
+
+
+def test_a_dead_letter_is_one_after_all(place: Place) -> None:
+    """The job has failed, and its worker died before it could reject the message."""
+    wait = killed_at(place, "error.settled=pass,pass,kill")
+    job = submit(None, "single", {"do": "fail"})
+    wait()
+    place.worker(threads=2)
+    assert place.finished(job)[0]["status"] == "failed"
+    place.until(lambda: place.depth("single.act.XQ") == 1, 20, "the dead letter")
+    assert place.depth("single.act") == 0
+
+
+def test_a_takeover_is_taken_over(place: Place) -> None:
+    place.worker(threads=1)
+    job = submit(None, "single", {"do": "sleep", "seconds": 60})
+    place.running(job)
+    first = place.holder(job)
+    os.kill(first, signal.SIGKILL)
+    place.until(lambda: not lives(first), 10, "the first to die")
+    wait = killed_at(place, "takeover.committed=kill")
+    wait()
+    ends_well(place, job)
+    # After its first crash it runs in a child of its own: the second worker's death is not its doing.
+    assert place.job(job)["crashes"] == 1
+
+
+def test_a_leader_that_reclaimed_is_not_needed_any_more(place: Place) -> None:
+    """It leads maintenance and consumes nothing of the job's."""
+    wait = killed_at_elsewhere(place)
+    place.worker(threads=1, queues=("single.act",))
+    job = submit(None, "single", {"do": "sleep", "seconds": 60})
+    place.running(job)
+    os.kill(place.holder(job), signal.SIGKILL)
+    wait()
+    ends_well(place, job)
+
+
+def killed_at_elsewhere(place: Place) -> Callable[[], object]:
+    place.worker(threads=1, queues=("plain.alpha",), PIPELINE_FAILPOINTS="reclaim.committed=kill")
+    [victim] = place.pids()
+    return lambda: place.until(lambda: not lives(victim), 20, "the leader to die")
+
+
+def test_what_a_busy_worker_gave_back_is_sent_once(place: Place) -> None:
+    """A quorum queue, one thread, and a job that keeps it busy."""
+    wait = killed_at(place, "give_back.committed=kill", PIPELINE_QUEUE_TYPE="quorum")
+    jobs = [submit(None, "single", {"do": "sleep", "seconds": 4}) for _ in range(4)]
+    wait()
+    place.worker(threads=2, settings={"PIPELINE_QUEUE_TYPE": "quorum"})
+    assert {row["status"] for row in place.finished(*jobs, timeout=40)} == {"succeeded"}
+
+
+def test_every_point_is_killed_at() -> None:
+    """And a point that does not exist is refused."""
+    told = Path(__file__).read_text(encoding="utf-8")
+    assert [name for name in failpoints.POINTS if f"{name}=" not in told] == []
+    with pytest.raises(BadInput, match="is not a point"):
+        failpoints.arm("claim.comitted=kill")
+    with pytest.raises(BadInput, match="is not a point"):
+        failpoints.arm("message.received=lose")
