@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from hashlib import blake2s
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,10 +15,10 @@ from pipeline.front.cli import jobs as cli_jobs
 from pipeline.front.cli.console import console
 from pipeline.front.cli.jobs import Json, read_id
 from pipeline.store import inspect
+from pipeline.store.gateway import client
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
+    from pipeline.front.api import dead_jobs
     from pipeline.front.api.dead_jobs import Group
 
 out = console()
@@ -91,7 +90,8 @@ def replay(
         most = 1 if canary else dead_jobs.MOST
         found = _of_group(
             group,
-            lambda connection, which: dead_jobs.replay_group(connection, which, most, rate),
+            lambda connection, ids: client.replay_many(connection, ids, rate),
+            most,
             again=not canary and rate is None,
         )
         _say("sent again", found, as_json)
@@ -115,9 +115,7 @@ def discard(
 
     _one_way(jobs, group)
     if group is not None:
-        found = _of_group(
-            group, lambda connection, which: dead_jobs.discard_group(connection, which, dead_jobs.MOST, reason)
-        )
+        found = _of_group(group, lambda connection, ids: client.discard_many(connection, ids, reason), dead_jobs.MOST)
         _say("discarded", found, as_json)
         return
     for job in jobs or ():
@@ -154,14 +152,15 @@ def _find(given: str) -> Group:
     return Group.named(found[0])
 
 
-def _of_group(given: str, act: Callable[[Connection, Group], tuple[int, bool]], again: bool = True) -> tuple[int, bool]:
-    """Some thousand jobs a transaction, until the group is empty or, without ``again``, once."""
+def _of_group(given: str, act: dead_jobs.Act, most: int, again: bool = True) -> tuple[int, bool]:
+    """So many jobs a transaction, until the group is empty or, without ``again``, once."""
+    from pipeline.front.api import dead_jobs
     from pipeline.front.api.database import transaction
 
     group, total = _find(given), 0
     while True:
         with transaction() as connection:
-            done, more = act(connection, group)
+            done, more = dead_jobs.of_group(connection, group, most, act)
         total += done
         if not (again and more and done):
             return total, more
