@@ -8,7 +8,7 @@ import pytest
 
 from tests.db import clock, steps
 from tests.db.conftest import Connect
-from tests.db.steps import Db, Hold
+from tests.db.steps import Db
 from tests.db.test_timeline import timeline
 
 
@@ -48,29 +48,6 @@ def test_parking_keeps_the_last_error(database: Db) -> None:
     steps.retry(database, hold, error="away")
     steps.snooze(database, steps.hold(database, hold.job))
     assert steps.job(database, hold.job)["error_message"] == "away"
-
-
-def test_a_wrong_fence_changes_nothing(database: Db) -> None:
-    """G2."""
-    hold = steps.held(database)
-    for wrong in steps.wrong_fences(hold):
-        with steps.nothing_changes(database):
-            assert steps.snooze(database, wrong) == "lost"
-
-
-def test_a_repeated_call_answers_the_same(database: Db) -> None:
-    """After an unknown COMMIT."""
-    hold = steps.held(database)
-    steps.snooze(database, hold, delay=5)
-    with steps.nothing_changes(database):
-        assert steps.snooze(database, hold, delay=5) == "snoozed"
-
-
-def test_a_job_that_waits_cannot_be_parked(database: Db) -> None:
-    """Only a running attempt can."""
-    hold = Hold(steps.submit(database), 0)
-    with steps.nothing_changes(database):
-        assert steps.snooze(database, hold) == "lost"
 
 
 # ---- what the other side asks for
