@@ -10,7 +10,6 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.front.api import dead_jobs
-from pipeline.front.api.database import transaction
 from pipeline.front.api.http.auth import Operator, Viewer
 from pipeline.front.api.http.cursors import decode_cursor, plain_text
 from pipeline.front.api.http.fields import Name, Text
@@ -18,11 +17,12 @@ from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
 from pipeline.front.api.http.responses import problems
 from pipeline.front.api.http.shorten import shorten
 from pipeline.front.api.models import JobRow
+from pipeline.front.database import transaction
 from pipeline.store.gateway import client
 
 router = APIRouter(prefix="/v1/dead", tags=["dead letters"])
 READ = problems(401, 403, 422, 503)
-CHANGE = problems(400, 401, 403, 413, 422, 503)
+CHANGE = problems(400, 401, 403, 409, 413, 422, 503)
 GroupName = Annotated[str, Field(min_length=1, max_length=2000, description="`group` of GET /v1/dead")]
 
 

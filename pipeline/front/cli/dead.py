@@ -14,6 +14,7 @@ from pipeline.declare.errors import BadInput
 from pipeline.front.cli import jobs as cli_jobs
 from pipeline.front.cli.console import console
 from pipeline.front.cli.jobs import Json, read_id
+from pipeline.front.database import transaction
 from pipeline.store import inspect
 from pipeline.store.gateway import client
 
@@ -119,7 +120,9 @@ def discard(
         _say("discarded", found, as_json)
         return
     for job in jobs or ():
-        if not inspect.discard(read_id(job), reason):
+        with transaction() as connection:
+            done = client.discard_many(connection, [read_id(job)], reason)
+        if not done:
             raise BadInput(f"job {job} is not failed; see: pipeline status {job}")
         _say_one("discarded", job, as_json)
 
@@ -131,7 +134,6 @@ def _one_way(jobs: list[str] | None, group: str | None) -> None:
 
 def _groups(workflow: str | None, limit: int) -> list[dict[str, Any]]:
     from pipeline.front.api import dead_jobs
-    from pipeline.front.api.database import transaction
 
     with transaction() as connection:
         rows = dead_jobs.groups(connection, workflow, None, limit)
@@ -155,7 +157,6 @@ def _find(given: str) -> Group:
 def _of_group(given: str, act: dead_jobs.Act, most: int, again: bool = True) -> tuple[int, bool]:
     """So many jobs a transaction, until the group is empty or, without ``again``, once."""
     from pipeline.front.api import dead_jobs
-    from pipeline.front.api.database import transaction
 
     group, total = _find(given), 0
     while True:

@@ -14,6 +14,7 @@ from rich.table import Table
 from pipeline.declare.errors import BadInput
 from pipeline.front.cli.console import console
 from pipeline.front.cli.workflows import need_workflows
+from pipeline.front.database import transaction
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
 
@@ -35,7 +36,9 @@ def submit(
     as_json: Json = False,
 ) -> None:
     """Submit a job and print its id."""
-    job = steer.submit(None, workflow, _parse(sys.stdin.read() if body == "-" else body), priority=priority, key=key)
+    parsed = _parse(sys.stdin.read() if body == "-" else body)
+    with transaction() as connection:
+        job = steer.submit(connection, workflow, parsed, priority=priority, key=key)
     print(json.dumps({"id": str(job)}) if as_json else job)
 
 
@@ -51,7 +54,9 @@ def status(job: str, as_json: Json = False) -> None:
 
 def cancel(job: str) -> None:
     """Cancel a job that has not ended; nothing of a running attempt is kept."""
-    if not steer.cancel(None, read_id(job)):
+    with transaction() as connection:
+        done = steer.cancel(connection, read_id(job))
+    if not done:
         raise BadInput(f"job {job} does not exist or has already finished; see: pipeline status {job}")
     print(f"cancelled {job}")
 
@@ -64,7 +69,9 @@ def replay(job: str) -> None:
 
 def send_again(job: str) -> None:
     """Fails when the job is not failed."""
-    if not steer.replay(None, read_id(job)):
+    with transaction() as connection:
+        done = steer.replay(connection, read_id(job))
+    if not done:
         raise BadInput(f"job {job} is not failed, so there is nothing to replay; see: pipeline status {job}")
 
 
