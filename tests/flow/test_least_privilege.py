@@ -158,7 +158,16 @@ def test_an_operator_repairs_without_a_right_to_write(place: Place, granted: Cal
         steps.fail(place.db, hold)
     lost = steps.held(place.db, "single", "w-dead")
     steps.sign_on(place.db, "w-dead", alive=False)
-    for words in (("dead", "list"), ("dead", "groups"), ("workers",), ("watch", "--once"), ("status", str(lost.job))):
+    for words in (
+        ("jobs", "--workflow", "single"),
+        ("dead", "list"),
+        ("dead", "groups"),
+        ("workers",),
+        ("watch", "--once"),
+        ("status", str(lost.job)),
+        ("pause", "triple"),
+        ("resume", "triple"),
+    ):
         answer = pipeline(place, *words, "--json", DATABASE_URL=operator)
         assert answer.returncode == 0, (words, answer.stderr)
     answer = pipeline(place, "verify", "--json", DATABASE_URL=operator)

@@ -1,4 +1,4 @@
-"""Jobs: submit, list, look at, cancel, retry."""
+"""Jobs: submit, list, look at, cancel, replay."""
 
 from __future__ import annotations
 

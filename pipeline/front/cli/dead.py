@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Column, Table
+from rich.table import Table
 
 from pipeline.declare.errors import BadInput
 from pipeline.front.cli import jobs as cli_jobs
 from pipeline.front.cli.console import console
-from pipeline.front.cli.jobs import Json, read_id
+from pipeline.front.cli.jobs import Json, job_column, read_id
 from pipeline.front.database import transaction
 from pipeline.store import inspect
 from pipeline.store.gateway import client
@@ -40,9 +40,7 @@ def list_failed(workflow: str | None = None, limit: int = 50, as_json: Json = Fa
     if as_json:
         print(json.dumps(rows, default=str))
         return
-    # The id is what the next command needs: it is never cut, however narrow the terminal.
-    job = Column("job", no_wrap=True, min_width=36)
-    table = Table(job, "phase", "failed", "error", title=f"{len(rows)} failed jobs")
+    table = Table(job_column(), "phase", "failed", "error", title=f"{len(rows)} failed jobs")
     for row in rows:
         table.add_row(
             str(row["id"]),
