@@ -48,7 +48,7 @@ class MatchSettings(BaseSettings):
 
     @property
     def rate_limit_burst(self) -> float:
-        """The rate limit's own bucket: one half. The other half is for calls that are made later than their turn."""
+        """The rate limit's own bucket: one half. The other half is for calls that are made later than permitted."""
         return max(self.bucket / 2, 1.0)
 
     @property

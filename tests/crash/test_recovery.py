@@ -114,7 +114,7 @@ def test_a_thousand_jobs_survive_twenty_kills_of_workers(place: Place) -> None:
 
 
 def test_the_workers_of_a_killed_master_stop_by_themselves(place: Place) -> None:
-    """No orphan goes on working when Dramatiq's master process dies."""
+    """No orphan keeps working when Dramatiq's master process dies."""
     master = place.worker(threads=1)
     [pid] = place.pids()
     master.send_signal(signal.SIGKILL)

@@ -7,7 +7,7 @@ from tests.db.steps import Db
 
 
 def test_a_permanent_error_ends_the_job_at_once(database: Db) -> None:
-    """One execution, no retry, its error kept; the send number stays, so that a revived letter is known."""
+    """One execution, no retry, its error kept; the send number stays, so that a revived dead letter is known."""
     hold = steps.held(database)
     assert steps.fail(database, hold, "not found") == "failed"
     row = steps.job(database, hold.job)

@@ -1,4 +1,4 @@
-"""pipeline.snooze: waiting at no cost, and handing back."""
+"""pipeline.snooze: waiting at no cost, and release."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.db.steps import Db
 from tests.db.test_timeline import timeline
 
 
-def test_a_parked_job_waits_and_pays_nothing(database: Db) -> None:
+def test_a_snoozed_job_waits_and_pays_nothing(database: Db) -> None:
     """G6: no attempt, no crash; a new send number, a time, a reason."""
     hold = steps.held(database)
     assert steps.snooze(database, hold, delay=60) == "snoozed"
@@ -24,7 +24,7 @@ def test_a_parked_job_waits_and_pays_nothing(database: Db) -> None:
     assert steps.admit(database) == []
 
 
-def test_a_job_handed_back_at_shutdown_goes_out_again_at_once(database: Db) -> None:
+def test_a_job_released_at_shutdown_is_sent_again_at_once(database: Db) -> None:
     """A deploy costs no budget and no time."""
     hold = steps.held(database)
     assert steps.snooze(database, hold, outcome="released", reason="shutdown") == "released"
@@ -42,7 +42,7 @@ def test_any_number_of_waits_costs_nothing(database: Db, times: int) -> None:
     assert steps.outcomes(database, job_id) == ["snoozed"] * times
 
 
-def test_parking_keeps_the_last_error(database: Db) -> None:
+def test_a_snooze_keeps_the_last_error(database: Db) -> None:
     """A wait after an error does not wipe what went wrong before."""
     hold = steps.held(database)
     steps.retry(database, hold, error="away")

@@ -26,7 +26,7 @@ def add_to(app: typer.Typer) -> None:
 
 @private.command("start")
 def services_start(folder: Folder = services.FOLDER) -> None:
-    """Start them (about ten seconds); they go on after this command ends."""
+    """Start them (about ten seconds); they keep running after this command ends."""
     with out.status("starting PostgreSQL and RabbitMQ …"):
         servers = services.start(folder)
     login = servers.management_user
