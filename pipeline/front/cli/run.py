@@ -39,7 +39,7 @@ def services_start(folder: Folder = services.FOLDER) -> None:
 
 @private.command("stop")
 def services_stop(folder: Folder = services.FOLDER) -> None:
-    """Stop them; their data stay."""
+    """Stop them; their data is kept."""
     services.stop(folder)
     out.print("stopped")
 

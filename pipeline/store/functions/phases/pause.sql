@@ -1,6 +1,6 @@
--- An operator shuts the gate of a workflow's phases, or of one (p_phase null: of all) until then; 'infinity': until it is
--- resumed. What runs finishes its phase; everything else waits at no cost. A later moment wins, as with pipeline.pause.
--- Returns the phases, each with the moment until which it is paused now; none if there is no such phase.
+-- For operators: shuts the gate of one phase, or of all phases of a workflow (p_phase null), until then; 'infinity': until
+-- it is resumed. What runs finishes its phase; everything else waits at no cost. A longer pause stands, as with
+-- pipeline.pause. Returns the phases and until when each is paused now; no row if there is no such phase.
 CREATE OR REPLACE FUNCTION pipeline.pause_phases(p_workflow text, p_phase text, p_until timestamptz)
 RETURNS TABLE (queue text, paused_until timestamptz)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -11,8 +11,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     WHERE ph.id = chosen.id RETURNING ph.queue, ph.paused_until
 $$;
 
--- End every pause of a workflow's phases, or of one: an operator's, and one that an outside system asked for. The relay
--- sends what waits. Returns the phases, each with whether it was paused; none if there is no such phase.
+-- Ends every pause of one phase, or of all phases of a workflow: an operator's, and one that an outside system asked for.
+-- The relay sends what waits. Returns the phases and whether each was paused; no row if there is no such phase.
 CREATE OR REPLACE FUNCTION pipeline.resume_phases(p_workflow text, p_phase text)
 RETURNS TABLE (queue text, was_paused boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -1,6 +1,6 @@
--- PostgreSQL's books against themselves: what a step never leaves behind, but a hand, a restored backup or a bug
--- may. A row a finding; with p_repair each is repaired by the same steps that jobs take otherwise. Running jobs of
--- dead workers are pipeline.reclaim's, messages are reconciliation's (pipeline/maintenance/verify.py calls all three).
+-- Compares PostgreSQL's own tables with each other: finds what no step leaves behind, but a manual change, a restored
+-- backup or a bug may. One row per finding; with p_repair each is repaired by the steps that jobs take otherwise. Running
+-- jobs of dead workers are left to pipeline.reclaim, messages to reconciliation (pipeline/maintenance/verify.py calls all three).
 CREATE OR REPLACE FUNCTION pipeline.verify(p_repair boolean)
 RETURNS TABLE (problem text, subject text, detail text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
