@@ -31,6 +31,8 @@ FUNCTIONS = (
     "pipeline.pause_rate_limit",
     "pipeline.resume_rate_limit",
     "pipeline.pause",
+    "pipeline.pause_phases",
+    "pipeline.resume_phases",
     "pipeline.timeline",
     "pipeline.stats",
     "pipeline.relay_lag",
@@ -127,12 +129,13 @@ def _command(command: Any, path: str) -> Iterator[str]:
             yield from _command(child, f"{path} {name}")
         return
     arguments = [item for item in command.params if item.param_type_name == "argument"]
-    shown = "".join(f" {item.name.upper()}" if item.required else f" [{item.name.upper()}]" for item in arguments)
+    named = {item: item.metavar or item.name.upper() for item in arguments}
+    shown = "".join(f" {named[item]}" if item.required else f" [{named[item]}]" for item in arguments)
     yield f"## `{path}{shown}`\n"
     yield " ".join((command.help or "").split()) + "\n"
     for item in command.params:
         about = getattr(item, "help", None) or ""
-        name = item.name.upper() if item.param_type_name == "argument" else ", ".join(item.opts)
+        name = named[item] if item in named else ", ".join(item.opts)
         default = "" if item.default in (None, False, ...) or item.required else f" (default `{item.default}`)"
         if about or default or item not in arguments:
             yield f"- `{name}`{': ' if about else ''}{about}{default}"

@@ -5,7 +5,6 @@ Register them with ``pipeline.extend(..., routes=["shop.routes:router"])``; they
 
 from __future__ import annotations
 
-from pipeline.front.api.database import transaction
 from pipeline.front.api.http.auth import Operator, Viewer
 from pipeline.front.api.http.cursors import decode_cursor
 from pipeline.front.api.http.fields import Text
@@ -14,6 +13,7 @@ from pipeline.front.api.http.problem import Problem, conflict, invalid, not_foun
 from pipeline.front.api.http.responses import problems
 from pipeline.front.api.http.shield import allow_body
 from pipeline.front.api.http.streamed import pieces
+from pipeline.front.database import transaction
 
 __all__ = [
     "Cursor",

@@ -58,7 +58,7 @@ class Workflow:
     ...     return {"left": 3}
 
     Declaring touches no broker and no database. A name is unique in a process; names are lower-case words joined by
-    ``-`` (at most 60 letters).
+    ``-`` (at most 60 characters).
 
     ``order``: whether a job that began is carried through before others begin (``finish-first``), or earlier phases go
     first (``start-first``).

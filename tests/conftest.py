@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from pipeline.dev import services
 from pipeline.dev.services import Servers
+from sandbox import Sandbox, running_sandbox
 from tests import shared
 from tests.databases import Databases
 from tests.place import OPTIONAL, Place
@@ -74,6 +75,19 @@ def template(servers: Servers, servers_folder: Path) -> str:
 @pytest.fixture(scope="session")
 def databases(servers: Servers, template: str) -> Databases:
     return Databases(servers, template)
+
+
+@pytest.fixture(scope="session")
+def outside_world() -> Iterator[Sandbox]:
+    with running_sandbox() as running:
+        yield running
+
+
+@pytest.fixture
+def sandbox(outside_world: Sandbox) -> Sandbox:
+    """The outside world on loopback, without faults or counts of earlier tests."""
+    outside_world.reset()
+    return outside_world
 
 
 @pytest.fixture

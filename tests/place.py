@@ -122,6 +122,14 @@ class Place:
         assert row is not None
         return int(row["pid"])
 
+    def kill_holder(self, job_id: UUID) -> float:
+        """Kill the worker that holds the job; the seconds until its next attempt begins elsewhere."""
+        fence = self.job(job_id)["fence"]
+        os.kill(self.holder(job_id), signal.SIGKILL)
+        killed = time.monotonic()
+        self.until(lambda: self.job(job_id)["fence"] > fence, 10, "the next attempt")
+        return time.monotonic() - killed
+
     def logs(self) -> str:
         return "\n".join(path.read_text(errors="replace") for path in self._logs)
 

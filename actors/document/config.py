@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, Self
-from urllib.parse import urlsplit
+from typing import Literal, Self
 
-from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from pipeline.http.addresses import DEFAULT_PORTS, AddressPolicy, host_port
+from actors.settings import DEFAULT_SANDBOX, HttpAddress, named
+from pipeline.http.addresses import AddressPolicy, authority
 from pipeline.http.client import MEBIBYTE
 
-DEFAULT_SANDBOX = "http://127.0.0.1:8099"
 GEMINI = "https://generativelanguage.googleapis.com/v1beta"
 # The account that the sandbox's registry knows; it opens nothing else.
 DEMO_USER, DEMO_PASSWORD = "demo", "demo-registre"
-
-
-def _named(name: str, default: Any, **limits: Any) -> Any:
-    return Field(default, validation_alias=AliasChoices(name), **limits)
 
 
 class DocumentSettings(BaseSettings):
@@ -43,26 +38,19 @@ class DocumentSettings(BaseSettings):
     read_seconds: float = Field(20.0, gt=0)
     total_seconds: float = Field(120.0, gt=0)
 
-    sandbox_url: str = _named("PIPELINE_SANDBOX_URL", DEFAULT_SANDBOX)
-    registry_url: str = _named("REGISTRY_URL", "")
-    registry_user: str = _named("REGISTRY_USER", "")
-    registry_password: SecretStr = _named("REGISTRY_PASSWORD", SecretStr(""))
+    sandbox_url: HttpAddress = named("PIPELINE_SANDBOX_URL", DEFAULT_SANDBOX)
+    registry_url: HttpAddress = named("REGISTRY_URL", "")
+    registry_user: str = named("REGISTRY_USER", "")
+    registry_password: SecretStr = named("REGISTRY_PASSWORD", SecretStr(""))
 
-    ocr_worker_count: int = _named("OCR_WORKER_COUNT", 2, ge=1, le=1000)
-    ocr_engine: Literal["local", "gemini"] = _named("OCR_ENGINE", "local")
-    ocr_boost: Literal["local", "gemini", "model"] = _named("OCR_BOOST", "local")
+    ocr_worker_count: int = named("OCR_WORKER_COUNT", 2, ge=1, le=1000)
+    ocr_engine: Literal["local", "gemini"] = named("OCR_ENGINE", "local")
+    ocr_boost: Literal["local", "gemini", "model"] = named("OCR_BOOST", "local")
 
-    gemini_url: str = _named("GEMINI_URL", "")
-    gemini_model: str = _named("GEMINI_MODEL", "gemini-2.5-flash", pattern=r"^[A-Za-z0-9._-]+$")
-    gemini_api_key: SecretStr | None = _named("GEMINI_API_KEY", None)
-    gemini_seconds: float = _named("GEMINI_TIMEOUT_SECONDS", 90.0, gt=0)
-
-    @field_validator("sandbox_url", "registry_url", "gemini_url")
-    @classmethod
-    def _http_address(cls, value: str) -> str:
-        if value and (urlsplit(value).scheme not in DEFAULT_PORTS or not urlsplit(value).hostname):
-            raise ValueError("must look like http://host:port or https://host/path")
-        return value.rstrip("/")
+    gemini_url: HttpAddress = named("GEMINI_URL", "")
+    gemini_model: str = named("GEMINI_MODEL", "gemini-2.5-flash", pattern=r"^[A-Za-z0-9._-]+$")
+    gemini_api_key: SecretStr | None = named("GEMINI_API_KEY", None)
+    gemini_seconds: float = named("GEMINI_TIMEOUT_SECONDS", 90.0, gt=0)
 
     @model_validator(mode="after")
     def _account_is_complete(self) -> Self:
@@ -85,6 +73,4 @@ class DocumentSettings(BaseSettings):
 
 def only(url: str) -> AddressPolicy:
     """Reach this host and port, which the operator named, and nothing else."""
-    parts = urlsplit(url)
-    port = parts.port or DEFAULT_PORTS[parts.scheme]
-    return AddressPolicy(allowed_hosts=frozenset({host_port(parts.hostname or "", port)}), ports=frozenset())
+    return AddressPolicy(allowed_hosts=frozenset({authority(url)}), ports=frozenset())

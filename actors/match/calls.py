@@ -1,4 +1,4 @@
-"""The calls for one record, each in its turn under the limit that all workers share."""
+"""The calls for one record, each with a permit of the rate limit that all workers share."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pipeline import Job, Snooze
 
 
 class Calls:
-    """Their turns are taken together, so that a record is done in one go; a call that is late for its own asks again.
+    """Their permits are taken together, so that a record is done in one go; a call that is late asks for another.
 
-    ``remember`` keeps what is known so far when the job must wait between two calls: it then goes on from there.
+    ``remember`` keeps what is known so far when the job must wait between two calls: it then continues from there.
     """
 
     def __init__(self, job: Job, settings: MatchSettings, count: int, remember: Callable[[], None]) -> None:

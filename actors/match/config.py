@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, Field, SecretStr, field_validator
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from pipeline.http.addresses import DEFAULT_PORTS, AddressPolicy, host_port
+from actors.settings import DEFAULT_SANDBOX, HttpAddress, named
+from pipeline.http.addresses import AddressPolicy, authority
 from pipeline.http.client import MEBIBYTE, USER_AGENT, Limits
 
-DEFAULT_SANDBOX = "http://127.0.0.1:8099"
 WIKIDATA = "https://www.wikidata.org/w/api.php"
 RATE_LIMIT = "wikidata"
 # Calls a second that Wikidata takes from a stranger, and from somebody it knows.
@@ -23,21 +22,14 @@ class MatchSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="WIKIDATA_", frozen=True, extra="ignore", env_ignore_empty=True)
 
-    url: str = ""
+    url: HttpAddress = ""
     token: SecretStr | None = None
     rate: float | None = Field(None, gt=0, le=10_000)
     burst: float | None = Field(None, ge=1, le=10_000)
     user_agent: str = Field(USER_AGENT, max_length=200)
     seconds: float = Field(20.0, gt=0, description="for one call, from beginning to end")
     default_wait: float = Field(5.0, ge=0, le=3600, description="pause after a 429 that does not say how long")
-    sandbox_url: str = Field(DEFAULT_SANDBOX, validation_alias=AliasChoices("PIPELINE_SANDBOX_URL"))
-
-    @field_validator("url", "sandbox_url")
-    @classmethod
-    def _http_address(cls, value: str) -> str:
-        if value and (urlsplit(value).scheme not in DEFAULT_PORTS or not urlsplit(value).hostname):
-            raise ValueError("must look like https://www.wikidata.org/w/api.php")
-        return value.rstrip("/")
+    sandbox_url: HttpAddress = named("PIPELINE_SANDBOX_URL", DEFAULT_SANDBOX)
 
     @property
     def api(self) -> str:
@@ -56,7 +48,7 @@ class MatchSettings(BaseSettings):
 
     @property
     def rate_limit_burst(self) -> float:
-        """The rate limit's own bucket: one half. The other half is for calls that are made later than their turn."""
+        """The rate limit's own bucket: one half. The other half is for calls that are made later than permitted."""
         return max(self.bucket / 2, 1.0)
 
     @property
@@ -67,10 +59,7 @@ class MatchSettings(BaseSettings):
     @property
     def address_policy(self) -> AddressPolicy:
         """The operator chose this address, so it may be a private one; nothing else may be reached."""
-        parts = urlsplit(self.api)
-        return AddressPolicy(
-            allowed_hosts=frozenset({host_port(parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme])})
-        )
+        return AddressPolicy(allowed_hosts=frozenset({authority(self.api)}))
 
     @property
     def limits(self) -> Limits:

@@ -47,7 +47,7 @@ class NotNow(BadInput):
 def create_project(connection: Connection, name: str, settings: ProjectSettings | None = None) -> int:
     """A new project without records. Returns its number."""
     if not 1 <= len(name.strip()) <= 200 or "\x00" in name:
-        raise BadInput("a project's name has 1 to 200 letters")
+        raise BadInput("a project's name has 1 to 200 characters")
     encoded = (settings or ProjectSettings()).model_dump_json()
     return int(connection.execute(_CREATE, {"name": name.strip(), "settings": encoded}).scalar_one())
 

@@ -57,9 +57,9 @@ def check_entry(entry: Entry, where: str) -> Entry:
     if not entry.name:
         raise BadInput(f"{where} has no name")
     if len(entry.name) > LONGEST_NAME:
-        raise BadInput(f"{where}: its name has {len(entry.name)} letters, the limit is {LONGEST_NAME}")
+        raise BadInput(f"{where}: its name has {len(entry.name)} characters, the limit is {LONGEST_NAME}")
     if entry.external_id is not None and len(entry.external_id) > LONGEST_KEY:
-        raise BadInput(f"{where}: its key has {len(entry.external_id)} letters, the limit is {LONGEST_KEY}")
+        raise BadInput(f"{where}: its key has {len(entry.external_id)} characters, the limit is {LONGEST_KEY}")
     if any("\x00" in text for text in (entry.name, entry.external_id or "")):
         raise BadInput(f"{where} has a NUL byte in it; a text has none")
     return entry
@@ -96,7 +96,7 @@ class _Lines:
     def _bound(self, waiting: int) -> None:
         if self.row_size + waiting > LONGEST_ROW:
             raise BadInput(
-                f"the row at line {max(self.count, 1)} is longer than {LONGEST_ROW} letters; is a quote missing?"
+                f"the row at line {max(self.count, 1)} is longer than {LONGEST_ROW} characters; is a quote missing?"
             )
 
     def _more(self, rest: str) -> None:

@@ -85,7 +85,7 @@ begin
     return null;
 end $$;
 
--- One batch for the lot: the project's own while its fan-out goes on, otherwise one of this statement's.
+-- One batch for the lot: the project's own while its fan-out runs, otherwise one of this statement's.
 create or replace function match_batch(p_project bigint) returns uuid language sql as $$
     select coalesce(
         (select b.id from projects p join pipeline.batches b on b.id = p.batch_id where p.id = p_project and not b.sealed),

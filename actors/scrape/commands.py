@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from pipeline.cli import console
+from pipeline.cli import console, transaction
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Which = Annotated[str, typer.Argument(help="The source's id or name.")]
@@ -51,9 +51,8 @@ def pause(
 ) -> None:
     """Hold a source's jobs: they wait at no cost."""
     from actors.scrape import sources as scraped
-    from pipeline import engine
 
-    with engine().begin() as connection:
+    with transaction() as connection:
         found = scraped.pause_source(connection, which, None if minutes is None else minutes * 60)
     print(f"paused {found['name']}" + (f" for {minutes:g} min" if minutes is not None else " until it is resumed"))
 
@@ -62,9 +61,8 @@ def pause(
 def resume(which: Which) -> None:
     """End a source's pause, also the breaker's; its jobs go out at its rate."""
     from actors.scrape import sources as scraped
-    from pipeline import engine
 
-    with engine().begin() as connection:
+    with transaction() as connection:
         found = scraped.resume_source(connection, which)
     print(f"resumed {found['name']}: {found['waiting']} jobs go out at {found['rate_limit_per_minute']:g} a minute")
 

@@ -1,18 +1,14 @@
-"""Read a page of offers as a stream of events, by CSS class. No tree is built, and every count is bounded."""
+"""Read a page of offers by CSS class; every count is bounded."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
 
-from lxml import etree
-
+from actors.html_events import read_events
 from actors.scrape.listing import Listing
 from actors.website.storable import one_line
 
-_PIECE = 16_384
 _SECONDS = 5.0
 _DEEPEST = 400
 _LONGEST = 2000
@@ -47,22 +43,12 @@ class Page:
 def read_listings(html: str, fields: Fields, most: int) -> Page:
     """Read to the end, to ``most`` offers, or for five seconds; never raises."""
     reader = _Reader(fields, most)
-    parser = etree.HTMLParser(target=cast(Any, reader), encoding="utf-8", no_network=True)
-    until, html = time.monotonic() + _SECONDS, html.replace("\0", "")
-    try:
-        for start in range(0, len(html), _PIECE):
-            parser.feed(html[start : start + _PIECE].encode("utf-8", "replace"))
-            if reader.full or time.monotonic() > until:
-                return reader.close()
-        parser.close()
-    except etree.LxmlError:
-        # raised for a page without any element; what was read until then stands
-        pass
+    read_events(html, reader, _SECONDS)
     return reader.close()
 
 
 class _Reader:
-    """Takes the parser's events. Must not raise: the parser would swallow it and go on."""
+    """Takes the parser's events, and must not raise."""
 
     def __init__(self, fields: Fields, most: int) -> None:
         self.page = Page()

@@ -57,7 +57,7 @@ def known(task: Task, settings: ScrapeSettings) -> list[Listing] | None:
 
 
 def ask(job: Job, task: Task, settings: ScrapeSettings) -> list[Listing]:
-    """Wait for the source's turn, then call it under its breaker."""
+    """Wait for a permit of the source's rate limit, then call it under its breaker."""
     adapter = adapter_for(task.source.adapter)
     try:
         job.limit(task.source.rate_limit)

@@ -50,7 +50,7 @@ def list_sources(_: Viewer) -> list[Source]:
         return [Source(**row) for row in scraped.list_sources(connection)]
 
 
-@router.post("/{source_id}/pause", responses=problems(404, 422))
+@router.post("/{source_id}/pause", responses=problems(404, 409, 422))
 def pause(source_id: SourceId, _: Operator, wish: Pause | None = None) -> Source:
     """Hold the source's jobs: they wait at no cost."""
     with transaction() as connection:
@@ -58,7 +58,7 @@ def pause(source_id: SourceId, _: Operator, wish: Pause | None = None) -> Source
         return Source(**scraped.pause_source(connection, source_id, wish.seconds if wish else None))
 
 
-@router.post("/{source_id}/resume", responses=problems(404, 422))
+@router.post("/{source_id}/resume", responses=problems(404, 409, 422))
 def resume(source_id: SourceId, _: Operator) -> Source:
     """End the source's pause, also the breaker's; its jobs go out at its rate."""
     with transaction() as connection:

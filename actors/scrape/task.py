@@ -49,7 +49,7 @@ class Task:
     in_rate_limit: bool = False
 
     def at_the_gate(self, wait: Snooze) -> Snooze:
-        """The same wait, spent at the gate; a turn that was kept for the job stays at its moment."""
+        """The same wait, spent at the gate; a permit that was kept for the job stays valid."""
         if not self.in_rate_limit or wait.reason == "rate_limit":
             return wait
         return Snooze(min(wait.seconds, SOON), wait.reason, str(wait), asked=wait.asked)

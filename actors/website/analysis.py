@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
@@ -11,7 +11,7 @@ from actors.website.storable import clean, load_json
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 
-SITE_TYPES = (
+SiteType = Literal[
     "company",
     "shop",
     "news",
@@ -22,7 +22,8 @@ SITE_TYPES = (
     "government",
     "education",
     "other",
-)
+]
+SITE_TYPES = get_args(SiteType)
 SCHEMA_IN_WORDS = f"""- "summary": what the page is about, one to three sentences
 - "site_type": one of {", ".join(SITE_TYPES)}
 - "language": the page's language as a code such as "en" or "pt-br"
@@ -38,18 +39,7 @@ class Analysis(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 
     summary: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000)]
-    site_type: Literal[
-        "company",
-        "shop",
-        "news",
-        "blog",
-        "documentation",
-        "portfolio",
-        "community",
-        "government",
-        "education",
-        "other",
-    ]
+    site_type: SiteType
     language: Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True, max_length=40)]
     audience: Line
     topics: list[Line] = Field(max_length=20)

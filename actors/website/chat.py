@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 from pydantic import SecretStr
@@ -16,7 +15,7 @@ from actors.website.messages import Message
 from actors.website.storable import one_line
 from actors.website.tokens import estimate_tokens
 from pipeline import Permanent, Transient
-from pipeline.http.addresses import DEFAULT_PORTS, AddressPolicy, host_port
+from pipeline.http.addresses import AddressPolicy, authority
 from pipeline.http.client import MEBIBYTE, Fetched, Limits, post
 
 MILLION = Decimal(1_000_000)
@@ -102,9 +101,7 @@ def _headers(endpoint: ModelEndpoint, more: Mapping[str, str]) -> dict[str, str]
 
 def _policy(endpoint: ModelEndpoint) -> AddressPolicy:
     """The operator chose this address, so it may be a private one; nothing else may be reached."""
-    parts = urlsplit(endpoint.url)
-    port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
-    return AddressPolicy(allowed_hosts=frozenset({host_port(parts.hostname or "", port)}))
+    return AddressPolicy(allowed_hosts=frozenset({authority(endpoint.url)}))
 
 
 def _refusal(endpoint: ModelEndpoint, answer: Fetched) -> httpx.HTTPStatusError:

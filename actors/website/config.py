@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import Field, SecretStr
+from pydantic_settings import NoDecode, SettingsConfigDict
 
+from actors.settings import DEFAULT_SANDBOX, CommaSeparated, FetchSettings, HttpAddress, named
 from actors.website.chat import ModelEndpoint
 from pipeline import Throttle
-from pipeline.http.addresses import DEFAULT_PORTS, AddressPolicy, host_port
-from pipeline.http.client import MEBIBYTE, USER_AGENT, Limits
+from pipeline.http.addresses import AddressPolicy
+from pipeline.http.client import Limits
 
-DEFAULT_SANDBOX = "http://127.0.0.1:8099"
 DEFAULT_MODEL_URL = "https://api.openai.com/v1"
 
 
-class WebsiteSettings(BaseSettings):
+class WebsiteSettings(FetchSettings):
     """``PIPELINE_WEBSITE_…`` for fetching and prompts, ``MODEL_…`` for the model, and the sandbox's address."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="PIPELINE_WEBSITE_", frozen=True, extra="ignore", env_ignore_empty=True, populate_by_name=True
-    )
+    model_config = SettingsConfigDict(env_prefix="PIPELINE_WEBSITE_")
 
-    user_agent: str = USER_AGENT
     respect_robots: bool = True
-    allow_private: bool = False
-    allowed_hosts: Annotated[frozenset[str], NoDecode] = frozenset()
-    ports: Annotated[frozenset[int], NoDecode] = AddressPolicy.ports
-    connect_seconds: float = Field(5.0, gt=0)
-    read_seconds: float = Field(10.0, gt=0)
-    total_seconds: float = Field(30.0, gt=0)
+    ports: Annotated[frozenset[int], NoDecode, CommaSeparated] = AddressPolicy.ports
     max_redirects: int = Field(5, ge=0, le=20)
-    max_bytes: int = Field(5 * MEBIBYTE, gt=0)
     token_budget: int = Field(6000, ge=500)
     prompts_folder: Path | None = None
     # Off unless set: so many jobs are sent to the first phase a scan, and to each of the others a cycle.
@@ -44,15 +35,15 @@ class WebsiteSettings(BaseSettings):
     cycle_jobs: int | None = Field(None, gt=0)
     cycle_seconds: float = Field(5.0, gt=0)
 
-    sandbox_url: str = Field(DEFAULT_SANDBOX, validation_alias=AliasChoices("PIPELINE_SANDBOX_URL"))
-    model_url: str = Field("", validation_alias=AliasChoices("MODEL_URL"))
-    model_name: str = Field("", validation_alias=AliasChoices("MODEL_NAME"))
-    model_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("MODEL_API_KEY"))
-    model_seconds: float = Field(90.0, gt=0, validation_alias=AliasChoices("MODEL_TIMEOUT_SECONDS"))
-    model_max_tokens: int = Field(1200, gt=0, validation_alias=AliasChoices("MODEL_MAX_TOKENS"))
-    model_json_mode: bool = Field(True, validation_alias=AliasChoices("MODEL_JSON_MODE"))
-    model_price_in: Decimal | None = Field(None, ge=0, validation_alias=AliasChoices("MODEL_PRICE_IN_PER_MILLION"))
-    model_price_out: Decimal | None = Field(None, ge=0, validation_alias=AliasChoices("MODEL_PRICE_OUT_PER_MILLION"))
+    sandbox_url: HttpAddress = named("PIPELINE_SANDBOX_URL", DEFAULT_SANDBOX)
+    model_url: HttpAddress = named("MODEL_URL", "")
+    model_name: str = named("MODEL_NAME", "")
+    model_api_key: SecretStr | None = named("MODEL_API_KEY", None)
+    model_seconds: float = named("MODEL_TIMEOUT_SECONDS", 90.0, gt=0)
+    model_max_tokens: int = named("MODEL_MAX_TOKENS", 1200, gt=0)
+    model_json_mode: bool = named("MODEL_JSON_MODE", True)
+    model_price_in: Decimal | None = named("MODEL_PRICE_IN_PER_MILLION", None, ge=0)
+    model_price_out: Decimal | None = named("MODEL_PRICE_OUT_PER_MILLION", None, ge=0)
 
     @property
     def scan(self) -> Throttle | None:
@@ -64,42 +55,23 @@ class WebsiteSettings(BaseSettings):
         """How fast jobs enter the phases after it."""
         return Throttle(self.cycle_jobs, self.cycle_seconds) if self.cycle_jobs else None
 
-    @field_validator("allowed_hosts", "ports", mode="before")
-    @classmethod
-    def _comma_separated(cls, value: object) -> object:
-        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-
-    @field_validator("sandbox_url", "model_url")
-    @classmethod
-    def _http_address(cls, value: str) -> str:
-        if value and (urlsplit(value).scheme not in DEFAULT_PORTS or not urlsplit(value).hostname):
-            raise ValueError("must look like http://host:port or https://host/v1")
-        return value.rstrip("/")
-
     @property
     def uses_sandbox(self) -> bool:
         """Whether no real model is set; the sandbox's pages may then be fetched too."""
         return not (self.model_url or self.model_api_key)
 
     @property
+    def reaches_sandbox(self) -> bool:
+        """Also next to a real model, if the sandbox was named."""
+        return self.uses_sandbox or "sandbox_url" in self.model_fields_set
+
+    @property
     def address_policy(self) -> AddressPolicy:
-        """Public addresses, what the operator named, and the sandbox if it is in use or was named itself."""
-        hosts = {host.lower() for host in self.allowed_hosts}
-        if self.uses_sandbox or "sandbox_url" in self.model_fields_set:
-            hosts.add(_host_port(self.sandbox_url))
-        return AddressPolicy(self.allow_private, frozenset(hosts), self.ports)
+        return replace(super().address_policy, ports=self.ports)
 
     @property
     def limits(self) -> Limits:
-        """Bounds of one fetch."""
-        return Limits(
-            connect=self.connect_seconds,
-            read=self.read_seconds,
-            total=self.total_seconds,
-            max_redirects=self.max_redirects,
-            max_raw=self.max_bytes,
-            max_body=self.max_bytes,
-        )
+        return replace(super().limits, max_redirects=self.max_redirects)
 
     @property
     def model(self) -> ModelEndpoint:
@@ -115,8 +87,3 @@ class WebsiteSettings(BaseSettings):
             price_in=self.model_price_in,
             price_out=self.model_price_out,
         )
-
-
-def _host_port(url: str) -> str:
-    parts = urlsplit(url)
-    return host_port(parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme])

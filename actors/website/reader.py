@@ -1,21 +1,13 @@
-"""Read HTML as a stream of events and keep what matters, within bounds that hostile pages cannot move.
-
-No tree is built: libxml2's tree takes quadratic time for a tag with very many attributes. The text goes in
-piece by piece, so that a page which nests too deep or never ends is left at the next piece.
-"""
+"""Keep what matters of a page, within bounds that hostile pages cannot move."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
 
-from lxml import etree
-
+from actors.html_events import read_events
 from actors.website.storable import one_line
 
-_PIECE = 16_384
 _UNSEEN = frozenset(
     {
         "script",
@@ -119,25 +111,14 @@ class Reading:
 
 def read_html(html: str, bounds: Bounds) -> Reading:
     """Read ``html`` to its end or to the first bound; never raises."""
-    html = html.replace("\0", "")
     reader = _Reader(bounds)
-    parser = etree.HTMLParser(target=cast(Any, reader), encoding="utf-8", no_network=True)
-    until = time.monotonic() + bounds.seconds
-    try:
-        for start in range(0, len(html), _PIECE):
-            parser.feed(html[start : start + _PIECE].encode("utf-8", "replace"))
-            if reader.reading.full or time.monotonic() > until:
-                reader.reading.full = True
-                return reader.close()
-        parser.close()
-    except etree.LxmlError:
-        # raised for a page without any element; what was read until then stands
-        pass
+    if not read_events(html, reader, bounds.seconds):
+        reader.reading.full = True
     return reader.close()
 
 
 class _Reader:
-    """Takes the parser's events. Must not raise: the parser would swallow it and go on."""
+    """Takes the parser's events, and must not raise."""
 
     def __init__(self, bounds: Bounds) -> None:
         self.reading = Reading()
@@ -151,6 +132,10 @@ class _Reader:
         self._heading: tuple[int, list[str]] | None = None
         self._link: tuple[str, list[str]] | None = None
         self._json_ld: list[str] | None = None
+
+    @property
+    def full(self) -> bool:
+        return self.reading.full
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._depth += 1

@@ -63,7 +63,7 @@ class Delivery(MessageProxy):
         self.attempt: Any = None
 
     def continuing(self, message: Message[Any]) -> Delivery:
-        """The job goes on to its next phase with this message in hand: acknowledging the new one acknowledges it."""
+        """The job continues with its next phase and this message: acknowledging the new one acknowledges it."""
         following = Delivery(message, self.channel, self.tag, message.queue_name, {})
         following.arrived = self.arrived
         return following

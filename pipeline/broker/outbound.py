@@ -282,7 +282,7 @@ class Link:
         self._thread = guarded(name, self._run)
         self._sides: list[Side] = []
         self._stopping = False
-        # Kept here, and not in the loop alone: should the loop fail, the next one goes on with them.
+        # Kept here, and not in the loop alone: should the loop fail, the next one continues with them.
         self._calls: deque[Callable[[], None]] = deque()
         self._timers: dict[int, tuple[float, Callable[[], None]]] = {}
         self._timer_numbers = count()

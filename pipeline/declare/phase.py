@@ -57,7 +57,8 @@ class PhaseSpec:
         for what, name in (("workflow", self.workflow), ("phase", self.name)):
             if not NAME.fullmatch(name) or len(name) > 60:
                 raise ValueError(
-                    f"{what} name {name!r}: use lower-case words joined by '-' (at most 60 letters), like 'check-stock'"
+                    f"{what} name {name!r}: use lower-case words joined by '-', like 'check-stock', "
+                    "of at most 60 characters"
                 )
         if self.pool is not None and self.pool < 1:
             raise ValueError(f"phase {self.name}: a pool has at least one processor; use pool=None for no limit")

@@ -73,6 +73,12 @@ def host_port(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def authority(url: str) -> str:
+    """The host and port of an address in the same spelling; the port is its scheme's where it names none."""
+    parts = urlsplit(url)
+    return host_port(parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme, 0))
+
+
 def vet_url(url: str, policy: AddressPolicy) -> Target:
     """Return the address in normal form, or raise Permanent with the reason it is refused."""
     parts = _split(url)

@@ -65,7 +65,7 @@ class Maintenance:
                 told(connection)
 
     def _guarded(self, connection: Wire, part: Callable[[Wire], Answer]) -> Answer | None:
-        """What goes wrong here keeps nobody from being recovered: that comes first, and goes on."""
+        """A failure here is logged and does not stop recovery, which comes first."""
         try:
             return part(connection)
         except Exception:

@@ -1,4 +1,4 @@
-"""Jobs left in a phase that their workflow no longer has: how many there are, and how they go on."""
+"""Jobs left in a phase that their workflow no longer has: how many there are, and how they continue."""
 
 from __future__ import annotations
 

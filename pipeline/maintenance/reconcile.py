@@ -1,4 +1,4 @@
-"""PostgreSQL's books against RabbitMQ's: what is marked as sent must be in a queue or in a worker's hands."""
+"""Compares PostgreSQL with RabbitMQ: what is marked as sent must be in a queue or held by a worker."""
 
 from __future__ import annotations
 

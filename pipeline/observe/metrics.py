@@ -112,7 +112,7 @@ def _rate_limits(rate_limits: list[RateLimitNow]) -> Iterator[Metric]:
         "pipeline_rate_limit_per_second", "calls a second that the rate limit allows", labels=["rate_limit"]
     )
     ahead = GaugeMetricFamily(
-        "pipeline_rate_limit_reserved_seconds", "how far turns are given out", labels=["rate_limit"]
+        "pipeline_rate_limit_reserved_seconds", "how far ahead permits are promised", labels=["rate_limit"]
     )
     paused = GaugeMetricFamily("pipeline_rate_limit_paused", "1 while the rate limit is paused", labels=["rate_limit"])
     for one in rate_limits:

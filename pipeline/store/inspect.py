@@ -123,13 +123,6 @@ def failed(workflow: str | None, limit: int) -> list[dict[str, Any]]:
         return [dict(r) for r in connection.execute(FAILED, {"workflow": workflow, "limit": limit}).mappings()]
 
 
-def discard(job_id: UUID, reason: str) -> bool:
-    """Take a failed job off the list of dead letters; False if it is not failed."""
-    with database.engine().begin() as connection:
-        found = connection.execute(text("SELECT pipeline.discard(:id, :reason)"), {"id": job_id, "reason": reason})
-        return bool(found.scalar_one())
-
-
 def _output(workflow: str) -> Callable[[Connection, UUID], object] | None:
     """The application's function that reads what a job of this workflow has stored."""
     for extension in extensions():

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from uuid import uuid4
+from datetime import timedelta
 
 from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, reconcile
+from tests.chaos.moments import JOB, NOON, OTHER, at
 
-JOB, OTHER = uuid4(), uuid4()
 PHASES = ("first", "second")
-NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
-
-
-def at(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)
 
 
 def honest() -> Evidence:

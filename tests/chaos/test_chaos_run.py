@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import uuid4
 
 from chaos import faults, subject, table
 from chaos.fault import CATALOGUE, Kill
@@ -16,15 +14,8 @@ from chaos.recovery import percentiles, recoveries
 from chaos.run import run_plan
 from chaos.stage import Stage
 from chaos.wave import Size, Wave
+from tests.chaos.moments import JOB, NOON, OTHER, at
 from tests.place import Place, lives
-
-JOB, OTHER = uuid4(), uuid4()
-PHASES = ("first", "second")
-NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
-
-
-def at(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)
 
 
 def test_recovery_is_the_time_from_the_kill_to_the_next_attempt() -> None:

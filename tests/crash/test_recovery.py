@@ -20,12 +20,8 @@ def test_a_killed_workers_job_runs_elsewhere_within_two_seconds(place: Place) ->
     place.worker(threads=1)
     job = submit(None, "single", {"do": "sleep", "seconds": 30})
     place.running(job)
-    victim = place.holder(job)
     place.worker(threads=2)
-    os.kill(victim, signal.SIGKILL)
-    started = time.monotonic()
-    place.until(lambda: place.job(job)["fence"] == 2, 10, "the takeover")
-    took = time.monotonic() - started
+    took = place.kill_holder(job)
     print(f"recovery after kill -9: {took:.3f} s")
     [row] = place.finished(job)
     assert took < 2
@@ -118,7 +114,7 @@ def test_a_thousand_jobs_survive_twenty_kills_of_workers(place: Place) -> None:
 
 
 def test_the_workers_of_a_killed_master_stop_by_themselves(place: Place) -> None:
-    """No orphan goes on working when Dramatiq's master process dies."""
+    """No orphan keeps working when Dramatiq's master process dies."""
     master = place.worker(threads=1)
     [pid] = place.pids()
     master.send_signal(signal.SIGKILL)

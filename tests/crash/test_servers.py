@@ -68,7 +68,7 @@ def test_every_job_finishes_when_rabbitmqs_data_are_wiped(place: Place) -> None:
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_every_job_finishes_when_postgresql_is_restarted(place: Place, mode: str) -> None:
-    """G1: claims, completions and heartbeats wait for PostgreSQL and go on; nobody is taken for dead."""
+    """G1: claims, completions and heartbeats wait for PostgreSQL and continue; nobody is taken for dead."""
     place.worker(threads=4, processes=2)
     jobs = load(place)
     place.servers.postgres.restart(mode)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
@@ -144,31 +145,21 @@ class Life:
 
     def cancel(self, dice: Dice) -> None:
         job = self._job(dice, Step.CANCEL)
-        possible = job.allows(Step.CANCEL)
-        assert self._call(possible, steps.cancel, job.id) is possible
-        if possible:
-            job.cancel()
+        self._ask(job.allows(Step.CANCEL), job.cancel, steps.cancel, job.id)
 
     def replay(self, dice: Dice) -> None:
         job = self._job(dice, Step.REPLAY)
         possible = job.allows(Step.REPLAY) and (dice.flag or dice.off == 0)
-        assert self._call(possible, steps.replay, job.id, None if dice.flag else job.send + dice.off) is possible
-        if possible:
-            job.replay()
+        self._ask(possible, job.replay, steps.replay, job.id, None if dice.flag else job.send + dice.off)
 
     def discard(self, dice: Dice) -> None:
         job = self._job(dice, Step.DISCARD)
-        possible = job.allows(Step.DISCARD)
-        assert self._call(possible, steps.discard, job.id) is possible
-        if possible:
-            job.discard()
+        self._ask(job.allows(Step.DISCARD), job.discard, steps.discard, job.id)
 
     def undeliverable(self, dice: Dice) -> None:
         job = self._job(dice, Step.UNDELIVERABLE)
         possible = job.allows(Step.UNDELIVERABLE) and dice.off == 0
-        assert self._call(possible, steps.undeliverable, job.id, job.send + dice.off) is possible
-        if possible:
-            job.undeliverable()
+        self._ask(possible, job.undeliverable, steps.undeliverable, job.id, job.send + dice.off)
 
     # ---- what always holds
 
@@ -238,6 +229,12 @@ class Life:
             return step(self.db, *values)
         with steps.nothing_changes(self.db):
             return step(self.db, *values)
+
+    def _ask(self, possible: bool, believe: Callable[[], None], step: Any, *values: Any) -> None:
+        """A step that answers whether it was taken: by PostgreSQL and by the model, or by neither."""
+        assert self._call(possible, step, *values) is possible
+        if possible:
+            believe()
 
     # ---- choosing: mostly what is possible, sometimes anything
 

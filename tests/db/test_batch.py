@@ -48,7 +48,7 @@ def test_a_batch_is_not_complete_before_it_is_sealed(database: Db) -> None:
 
 
 def test_an_empty_batch_is_complete_when_it_is_sealed(database: Db) -> None:
-    """A fan-out over nothing still goes on."""
+    """A fan-out over nothing completes at once."""
     batch = steps.open_batch(database, "plain")
     steps.seal(database, batch)
     assert callbacks(database)[0]["body"]["batch"]["total"] == 0

@@ -76,7 +76,7 @@ def test_a_job_that_does_not_run_cannot_be_completed(database: Db) -> None:
 
 
 def test_a_completion_repeated_after_an_unknown_commit_is_recognised(database: Db) -> None:
-    """It neither writes again nor counts as lost, even when the job has gone on meanwhile."""
+    """It neither writes again nor counts as lost, even when the job has continued meanwhile."""
     hold = steps.held(database, "triple")
     steps.complete(database, hold)
     with steps.nothing_changes(database):

@@ -161,7 +161,7 @@ def test_the_message_of_a_dead_worker_sends_its_job_to_the_right_queue(database:
     assert again["verdict"] == "other_phase"
 
 
-def test_a_living_worker_keeps_the_job_that_it_went_on_with(database: Db) -> None:
+def test_a_living_worker_keeps_the_job_that_it_continues(database: Db) -> None:
     """Only its connection to RabbitMQ was lost."""
     steps.sign_on(database, "w1")
     hold = gone_on(database)
@@ -170,7 +170,7 @@ def test_a_living_worker_keeps_the_job_that_it_went_on_with(database: Db) -> Non
 
 
 def test_an_attempt_whose_beginning_nobody_heard_of_is_given_up_at_no_cost(database: Db) -> None:
-    """The phase's own transaction committed, the answer was lost: nobody works on the job that went on."""
+    """The phase's own transaction committed, the answer was lost: nobody works on the continued job."""
     number = steps.sign_on(database, "w1")
     mine, other = steps.held(database, "triple"), gone_on(database, "w2")
     continue_(database, mine)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.db import steps
-from tests.db.steps import Db, Hold
+from tests.db.steps import Db
 
 
 def test_a_crash_costs_one_of_its_own_budget_and_the_job_waits_again(database: Db) -> None:
@@ -40,26 +40,3 @@ def test_a_hand_over_gives_the_next_phase_a_fresh_budget(database: Db) -> None:
     steps.crash(database, hold)
     steps.complete(database, steps.hold(database, hold.job))
     assert steps.job(database, hold.job)["crashes"] == 0
-
-
-def test_a_wrong_fence_changes_nothing(database: Db) -> None:
-    """G2."""
-    hold = steps.held(database)
-    for wrong in steps.wrong_fences(hold):
-        with steps.nothing_changes(database):
-            assert steps.crash(database, wrong) == "lost"
-
-
-def test_a_repeated_call_answers_the_same_and_counts_once(database: Db) -> None:
-    """After an unknown COMMIT."""
-    hold = steps.held(database)
-    steps.crash(database, hold)
-    with steps.nothing_changes(database):
-        assert steps.crash(database, hold) == "crashed"
-
-
-def test_a_job_that_waits_cannot_crash(database: Db) -> None:
-    """Only a running attempt can."""
-    hold = Hold(steps.submit(database), 0)
-    with steps.nothing_changes(database):
-        assert steps.crash(database, hold) == "lost"

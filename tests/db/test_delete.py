@@ -45,7 +45,7 @@ def test_a_batch_counts_the_deleted_as_ended(database: Db) -> None:
     assert steps.one(database, "SELECT count(*) FROM pipeline.jobs WHERE workflow = 'plain'") == 1
 
 
-def test_a_job_that_went_on_with_its_message_can_be_deleted(database: Db) -> None:
+def test_a_continued_job_can_be_deleted(database: Db) -> None:
     """What a lease consists of is given up in one place, by the cancel that comes first."""
     hold = steps.held(database, "plain")
     assert steps.complete(database, hold, continuing="plain.beta")["verdict"] == "continued"

@@ -9,7 +9,7 @@ from tests.db.steps import Db
 
 
 def test_a_failed_job_is_put_away_with_its_history(database: Db) -> None:
-    """It is cancelled with both reasons, and no letter can revive it any more."""
+    """It is cancelled with both reasons, and no dead letter can revive it any more."""
     hold = steps.held(database)
     steps.fail(database, hold)
     assert steps.discard(database, hold.job) is True

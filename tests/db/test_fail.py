@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.db import steps
-from tests.db.steps import Db, Hold
+from tests.db.steps import Db
 
 
 def test_a_permanent_error_ends_the_job_at_once(database: Db) -> None:
-    """One execution, no retry, its error kept; the send number stays, so that a revived letter is known."""
+    """One execution, no retry, its error kept; the send number stays, so that a revived dead letter is known."""
     hold = steps.held(database)
     assert steps.fail(database, hold, "not found") == "failed"
     row = steps.job(database, hold.job)
@@ -15,29 +15,6 @@ def test_a_permanent_error_ends_the_job_at_once(database: Db) -> None:
     assert row["completed_at"] is not None
     assert steps.waiting(database, hold.job) is None
     assert steps.outcomes(database, hold.job) == ["failed"]
-
-
-def test_a_wrong_fence_changes_nothing(database: Db) -> None:
-    """G2: symmetric for success and failure."""
-    hold = steps.held(database)
-    for wrong in steps.wrong_fences(hold):
-        with steps.nothing_changes(database):
-            assert steps.fail(database, wrong) == "lost"
-
-
-def test_a_repeated_call_answers_the_same(database: Db) -> None:
-    """After an unknown COMMIT."""
-    hold = steps.held(database)
-    steps.fail(database, hold)
-    with steps.nothing_changes(database):
-        assert steps.fail(database, hold) == "failed"
-
-
-def test_a_job_that_waits_cannot_be_failed(database: Db) -> None:
-    """Only a running attempt can."""
-    hold = Hold(steps.submit(database), 0)
-    with steps.nothing_changes(database):
-        assert steps.fail(database, hold) == "lost"
 
 
 def test_a_failed_job_frees_its_processor(database: Db) -> None:

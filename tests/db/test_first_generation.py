@@ -77,7 +77,7 @@ def test_it_looks_as_if_it_had_always_been_one_of_the_second(
     assert not migrate_all(engine)
 
 
-def test_its_jobs_go_on_where_they_were(old: str, engine: Engine) -> None:
+def test_its_jobs_continue_where_they_were(old: str, engine: Engine) -> None:
     """One runs under a worker that is gone, one waits at no cost, one is scheduled, one waits for a rate limit."""
     migrate_all(engine)
     with engine.begin() as connection:
@@ -137,7 +137,7 @@ def test_a_worker_of_the_second_generation_refuses_it_until_it_is_brought_over(o
 
 
 def test_workers_of_the_first_generation_are_stopped_first(old: str, engine: Engine) -> None:
-    """They would go on writing to tables that are gone."""
+    """They would write to tables that are gone."""
     with (
         psycopg.connect(old, application_name="pipeline committer"),
         pytest.raises(BadInput, match="stop them all"),

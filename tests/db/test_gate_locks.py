@@ -32,7 +32,7 @@ def test_nothing_at_the_gate_waits_for_an_application(database: Db, connect: Con
 
 
 def test_a_throttled_phase_whose_row_is_held_sends_nothing_past_its_throttle(database: Db, connect: Connect) -> None:
-    """The other phases go on."""
+    """The other phases are sent to."""
     application = connect()
     database.execute("SET lock_timeout = '100ms'")
     jobs = [steps.submit(database, "paced") for _ in range(5)]

@@ -94,17 +94,17 @@ def test_a_transition_is_made_once(database: Db, pooled: Connection, transition:
 
 def test_each_answer_to_a_completion_has_its_type(database: Db, connect: Connect, pooled: Connection) -> None:
     """What an answer does not have, its type does not either."""
-    last, first, goes_on = steps.held(database), steps.held(database, "triple"), steps.held(database, "triple")
+    last, first, continues = steps.held(database), steps.held(database, "triple"), steps.held(database, "triple")
     with connect().transaction() as held:
         held.connection.execute("SELECT 1 FROM pipeline.jobs WHERE id = %s FOR UPDATE", (last.job,))
         assert complete(pooled, last) == (Locked(), False)
     assert complete(pooled, Hold(last.job, last.fence + 1)) == (Lost(), False)
     assert complete(pooled, last) == (Succeeded(), True)
     assert complete(pooled, last) == (Repeated(), False)
-    answer, moved = complete(pooled, goes_on, "triple.second", '{"n": 1}')
+    answer, moved = complete(pooled, continues, "triple.second", '{"n": 1}')
     assert isinstance(answer, Continued) and moved
-    assert answer.fence == goes_on.fence + 1
-    assert complete(pooled, goes_on, "triple.second") == (answer, False)
+    assert answer.fence == continues.fence + 1
+    assert complete(pooled, continues, "triple.second") == (answer, False)
     assert complete(pooled, first) == (HandedOver(), True)
 
 

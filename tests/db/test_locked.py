@@ -97,7 +97,7 @@ def test_a_committed_cancel_is_lost_and_not_locked(engine: Db, connect: Connect)
     assert verdict(steps.complete(engine, hold)) == "lost"
 
 
-def test_the_heartbeat_of_the_others_goes_on(engine: Db, connect: Connect) -> None:
+def test_the_heartbeat_of_the_others_is_written(engine: Db, connect: Connect) -> None:
     """And the locked job is not called lost."""
     steps.sign_on(engine, "w1")
     locked, free = steps.held(engine), steps.held(engine)
@@ -162,7 +162,7 @@ def test_a_child_ends_while_an_application_adds_to_its_batch(engine: Db, connect
 
 
 def test_reclaim_leaves_a_locked_job_for_the_next_time(engine: Db, connect: Connect) -> None:
-    """And goes on with the dead worker's other jobs."""
+    """And continues with the dead worker's other jobs."""
     number = steps.sign_on(engine, "w1", alive=False)
     locked, free = steps.held(engine), steps.held(engine)
     with held_by_an_application(connect, locked.job):

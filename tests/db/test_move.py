@@ -1,4 +1,4 @@
-"""pipeline.move: jobs of a phase that is gone go on in another."""
+"""pipeline.move: jobs of a phase that is gone continue in another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def retire(db: Db, queue: str = "triple.first") -> None:
     db.execute("UPDATE pipeline.phases SET position = 0 WHERE queue = %s", (queue,))
 
 
-def test_a_waiting_job_goes_on_in_the_new_phase_with_fresh_budgets(database: Db) -> None:
+def test_a_waiting_job_continues_in_the_new_phase_with_fresh_budgets(database: Db) -> None:
     """A new send number voids a message that is still out; the gate sends it to its new queue."""
     job = steps.submit(database, "triple")
     steps.admit(database)

@@ -145,6 +145,8 @@ def _gates(db: Db) -> None:
     steps.rows(db, "SELECT pipeline.set_places(id, pool) FROM pipeline.phases")
     steps.rows(db, "SELECT * FROM pipeline.next_due()")
     db.execute("SELECT pipeline.pause('paced.slowly', 1)")
+    steps.rows(db, "SELECT * FROM pipeline.pause_phases('paced', NULL, 'infinity')")
+    steps.rows(db, "SELECT * FROM pipeline.resume_phases('paced', 'slowly')")
 
 
 def _batches(db: Db) -> None:

@@ -1,4 +1,4 @@
-"""db/rate_limits/look.sql: jobs of a rate limit with a rate wait at the gate in their order, and go when their turn is near."""
+"""Jobs under a rate limit wait at the gate in their order, and are sent when their permit is near."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.db import clock, steps
 from tests.db.steps import Db
 from tests.db.test_admit import ENGINE, READ
 
-# A job is sent so many seconds before its turn (pipeline.horizon).
+# A job is sent so many seconds before its permit begins (pipeline.horizon).
 HORIZON = 0.25
 MANY = """SELECT pipeline.submit_many('single', ARRAY(SELECT '{}'::jsonb FROM generate_series(1, %s)),
           p_rate_limit => 'api') AS id"""
-TURN = "SELECT granted, wait FROM pipeline.take_permits('api', %s, 1, 0.25)"
+PERMIT = "SELECT granted, wait FROM pipeline.take_permits('api', %s, 1, 0.25)"
 
 
 def rate_limit(db: Db, rate: float | None, burst: float | None = 1, name: str = "api") -> None:
@@ -32,10 +32,10 @@ def admitted(db: Db, most: int = 1000) -> list[UUID]:
 
 
 def call(db: Db, job: UUID) -> float | None:
-    """The job is claimed and takes its turn; None is at once, or nearly."""
+    """The job is claimed and takes a permit; None is at once, or nearly."""
     assert steps.claim(db, job)["verdict"] == "claimed"
-    [turn] = steps.rows(db, TURN, job)
-    return None if turn["granted"] else float(turn["wait"])
+    [permit] = steps.rows(db, PERMIT, job)
+    return None if permit["granted"] else float(permit["wait"])
 
 
 def next_due(db: Db) -> tuple[float | None, bool]:
@@ -43,8 +43,8 @@ def next_due(db: Db) -> tuple[float | None, bool]:
     return row["seconds"], row["waiting"]
 
 
-def test_only_those_whose_turn_is_near_are_sent(database: Db) -> None:
-    """Five a second, a bucket of two: three of three thousand. Each finds its turn there and none comes twice."""
+def test_only_those_whose_permit_is_near_are_sent(database: Db) -> None:
+    """Five a second, a bucket of two: three of three thousand. Each finds its permit there and none comes twice."""
     rate_limit(database, 5, 2)
     jobs = many(database, 3000)
     began, sent = monotonic(), admitted(database)
@@ -96,12 +96,12 @@ def test_a_job_that_asks_inside_its_phase_without_a_rate_limit_still_gets_its_pl
     rate_limit(database, 5, 5)
     jobs = [row["id"] for row in steps.rows(database, MANY.replace("'api'", "NULL"), 500)]
     for job in jobs:
-        steps.rows(database, TURN, job)
+        steps.rows(database, PERMIT, job)
     alone = steps.submit(database)
-    assert steps.rows(database, TURN, alone)[0]["wait"] > 90
+    assert steps.rows(database, PERMIT, alone)[0]["wait"] > 90
     database.execute("SELECT pipeline.cancel_many(%s)", ([*jobs, alone],))
-    [turn] = steps.rows(database, TURN, steps.submit(database))
-    assert (turn["wait"] or 0.25) < 1
+    [permit] = steps.rows(database, PERMIT, steps.submit(database))
+    assert (permit["wait"] or 0.25) < 1
 
 
 def test_a_phase_that_nobody_works_on_keeps_nobody_else_waiting(database: Db) -> None:
@@ -148,7 +148,7 @@ def test_a_pause_holds_those_who_wait_for_the_rate_and_time_ends_it(database: Db
 
 
 def test_scheduled_and_replayed_jobs_wait_for_the_rate_as_well(database: Db) -> None:
-    """However they come to wait, only those whose turn is near are sent."""
+    """However they come to wait, only those whose permit is near are sent."""
     rate_limit(database, 1, 1)
     failed = [steps.held(database) for _ in range(3)]
     for hold in failed:
@@ -167,7 +167,7 @@ def test_scheduled_and_replayed_jobs_wait_for_the_rate_as_well(database: Db) -> 
 
 
 def test_what_comes_back_was_let_through_already(database: Db) -> None:
-    """A crash, a deploy and a turn of its own do not send a job to the end of a long line."""
+    """A crash, a deploy and a permit of its own do not send a job to the end of a long line."""
     rate_limit(database, 1, 1)
     [job, *others] = many(database, 100)
     ways: tuple[Callable[[steps.Hold], object], ...] = (
@@ -182,7 +182,7 @@ def test_what_comes_back_was_let_through_already(database: Db) -> None:
     assert not steps.cancel(database, UUID(int=0)) and len(others) == 99
 
 
-def test_the_relay_is_told_when_the_next_turn_is_near_and_not_sooner(database: Db) -> None:
+def test_the_relay_is_told_when_the_next_permit_is_near_and_not_sooner(database: Db) -> None:
     """One a minute: it sleeps for nearly a minute. Unclaimed messages are looked at as those of a full queue are."""
     rate_limit(database, 1 / 60, 1)
     jobs = many(database, 3)
@@ -198,7 +198,7 @@ def test_the_relay_is_told_when_the_next_turn_is_near_and_not_sooner(database: D
 
 @pytest.mark.parametrize("rate", [5, 50, 1000])
 def test_a_fast_rate_limit_is_looked_at_a_few_times_a_second(database: Db, rate: float) -> None:
-    """And each time before the turns of those it lets through begin."""
+    """And each time before the permits of those it lets through begin."""
     rate_limit(database, rate, 1)
     many(database, 1000)
     for job in admitted(database):

@@ -53,7 +53,7 @@ def test_an_opened_rate_limit_lets_its_jobs_out_gradually(database: Db) -> None:
         assert steps.admit(database) == [], "nobody has claimed it yet"
         steps.claim(database, job)
         assert steps.one(database, "SELECT granted FROM pipeline.take_permits('ebay', %s, 1, 0.25)", job) == 1
-        assert steps.admit(database) == [], "the next turn is half a second away"
+        assert steps.admit(database) == [], "the next permit is half a second away"
         clock.let_pass(database, 0.5)
     assert steps.waiting(database, scheduled) is not None
 

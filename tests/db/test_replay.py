@@ -37,7 +37,7 @@ def test_it_starts_again_in_the_phase_where_it_failed(database: Db) -> None:
 
 
 def test_a_dead_letter_revives_only_the_send_it_failed_with(database: Db) -> None:
-    """Rule 13: an older letter is harmless, and so is the same one moved twice."""
+    """Rule 13: an older dead letter is harmless, and so is the same one moved twice."""
     hold = failed(database)
     send = steps.job(database, hold.job)["send"]
     with steps.nothing_changes(database):

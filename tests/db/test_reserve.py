@@ -19,7 +19,7 @@ def test_each_waiting_job_gets_its_place_in_time_once(database: Db) -> None:
         assert steps.admit(database) == []
 
 
-def test_their_turn_comes_in_order(database: Db) -> None:
+def test_they_are_sent_in_order(database: Db) -> None:
     """Two for each step of time."""
     jobs = [steps.submit(database, "paced") for _ in range(6)]
     sent = []

@@ -44,14 +44,6 @@ def test_the_last_attempt_fails_the_job(database: Db) -> None:
     ]
 
 
-def test_a_wrong_fence_changes_nothing(database: Db) -> None:
-    """G2."""
-    hold = steps.held(database)
-    for wrong in steps.wrong_fences(hold):
-        with steps.nothing_changes(database):
-            assert steps.retry(database, wrong) == "lost"
-
-
 def test_a_repeated_call_answers_the_same_and_counts_once(database: Db) -> None:
     """After an unknown COMMIT; also the one that used up the budget."""
     job_id = steps.submit(database)

@@ -118,7 +118,7 @@ def test_grants_are_given_again_to_functions_that_a_migration_makes_anew(engine:
 
 
 def test_a_role_that_was_dropped_is_forgotten(engine: Engine) -> None:
-    """A migration goes on without it, and whoever gets its name later gets none of its rights."""
+    """A migration works without it, and whoever gets its name later gets none of its rights."""
     name = f"gone_{secrets.token_hex(4)}"
     execute(engine, f"CREATE ROLE {name}")
     grant(engine, ("worker", name))

@@ -1,4 +1,4 @@
-"""pipeline.snooze: waiting at no cost, and handing back."""
+"""pipeline.snooze: waiting at no cost, and release."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 
 from tests.db import clock, steps
 from tests.db.conftest import Connect
-from tests.db.steps import Db, Hold
+from tests.db.steps import Db
 from tests.db.test_timeline import timeline
 
 
-def test_a_parked_job_waits_and_pays_nothing(database: Db) -> None:
+def test_a_snoozed_job_waits_and_pays_nothing(database: Db) -> None:
     """G6: no attempt, no crash; a new send number, a time, a reason."""
     hold = steps.held(database)
     assert steps.snooze(database, hold, delay=60) == "snoozed"
@@ -24,7 +24,7 @@ def test_a_parked_job_waits_and_pays_nothing(database: Db) -> None:
     assert steps.admit(database) == []
 
 
-def test_a_job_handed_back_at_shutdown_goes_out_again_at_once(database: Db) -> None:
+def test_a_job_released_at_shutdown_is_sent_again_at_once(database: Db) -> None:
     """A deploy costs no budget and no time."""
     hold = steps.held(database)
     assert steps.snooze(database, hold, outcome="released", reason="shutdown") == "released"
@@ -42,35 +42,12 @@ def test_any_number_of_waits_costs_nothing(database: Db, times: int) -> None:
     assert steps.outcomes(database, job_id) == ["snoozed"] * times
 
 
-def test_parking_keeps_the_last_error(database: Db) -> None:
+def test_a_snooze_keeps_the_last_error(database: Db) -> None:
     """A wait after an error does not wipe what went wrong before."""
     hold = steps.held(database)
     steps.retry(database, hold, error="away")
     steps.snooze(database, steps.hold(database, hold.job))
     assert steps.job(database, hold.job)["error_message"] == "away"
-
-
-def test_a_wrong_fence_changes_nothing(database: Db) -> None:
-    """G2."""
-    hold = steps.held(database)
-    for wrong in steps.wrong_fences(hold):
-        with steps.nothing_changes(database):
-            assert steps.snooze(database, wrong) == "lost"
-
-
-def test_a_repeated_call_answers_the_same(database: Db) -> None:
-    """After an unknown COMMIT."""
-    hold = steps.held(database)
-    steps.snooze(database, hold, delay=5)
-    with steps.nothing_changes(database):
-        assert steps.snooze(database, hold, delay=5) == "snoozed"
-
-
-def test_a_job_that_waits_cannot_be_parked(database: Db) -> None:
-    """Only a running attempt can."""
-    hold = Hold(steps.submit(database), 0)
-    with steps.nothing_changes(database):
-        assert steps.snooze(database, hold) == "lost"
 
 
 # ---- what the other side asks for

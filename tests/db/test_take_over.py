@@ -6,7 +6,7 @@ from tests.db import clock, steps
 from tests.db.steps import Db, Hold
 
 
-def test_a_dead_holders_job_goes_on_under_a_new_fence(database: Db) -> None:
+def test_a_dead_holders_job_continues_under_a_new_fence(database: Db) -> None:
     """Same token, one crash counted, isolated from now on; the old attempt is in the history."""
     steps.sign_on(database, "w1", alive=False)
     hold = steps.held(database)
@@ -66,7 +66,7 @@ def test_a_takeover_repeated_after_an_unknown_commit_is_found_by_the_claim(datab
 
 
 def test_the_third_dead_worker_makes_a_poison_pill(database: Db) -> None:
-    """The first two take-overs go on; an isolated attempt's dead worker does not count."""
+    """After the first two takeovers the job continues; an isolated attempt's dead worker does not count."""
     hold = steps.held(database)
     for fence in (1, 2):
         database.execute("UPDATE pipeline.jobs SET isolated = false")

@@ -22,14 +22,14 @@ def rate_limit(db: Db, rate: float, burst: float) -> None:
     db.execute("SELECT pipeline.set_rate_limit('api', %s, %s)", (rate, burst))
 
 
-def turns(db: Db, *jobs: UUID, calls: int = 1) -> list[dict[str, Any]]:
+def permits(db: Db, *jobs: UUID, calls: int = 1) -> list[dict[str, Any]]:
     """All ask in one statement: no time passes between them, however busy the machine is."""
     statement = """SELECT t.* FROM unnest(%s::uuid[]) WITH ORDINALITY AS a(job, place)
                    CROSS JOIN LATERAL (SELECT * FROM pipeline.take_permits('api', a.job, %s, %s) OFFSET 0) t ORDER BY a.place"""
     return steps.rows(db, statement, list(jobs), calls, HORIZON)
 
 
-def turn(db: Db, job: UUID, calls: int = 1) -> dict[str, Any]:
+def permit(db: Db, job: UUID, calls: int = 1) -> dict[str, Any]:
     [row] = steps.rows(db, "SELECT * FROM pipeline.take_permits('api', %s, %s, %s)", job, calls, HORIZON)
     return row
 
@@ -54,51 +54,51 @@ def promise(db: Db, job: UUID, seconds: float) -> None:
 def test_a_rate_limit_without_a_rate_has_no_limit(database: Db) -> None:
     """Nor has one that nobody made."""
     job = steps.submit(database)
-    assert turn(database, job)["granted"] is None
+    assert permit(database, job)["granted"] is None
     database.execute("SELECT pipeline.set_rate_limit('api', NULL)")
-    assert turn(database, job)["granted"] is None
+    assert permit(database, job)["granted"] is None
 
 
 def test_a_full_bucket_is_spent_at_once_and_then_turns_come_at_the_rate(database: Db) -> None:
     """Two a second, a bucket of three: three now, then each half a second after the last."""
     rate_limit(database, 2, 3)
     jobs = [steps.submit(database) for _ in range(6)]
-    answers = turns(database, *jobs)
+    answers = permits(database, *jobs)
     assert [a["granted"] for a in answers] == [1, 1, 1, 0, 0, 0]
     assert [a["wait"] for a in answers[3:]] == [pytest.approx(0.5 * n, abs=0.1) for n in (1, 2, 3)]
     assert {a["reason"] for a in answers[3:]} == {"rate_limit"}
 
 
-def test_a_job_that_comes_back_at_its_moment_finds_its_turn_kept(database: Db) -> None:
+def test_a_job_that_comes_back_at_its_moment_finds_its_permit_kept(database: Db) -> None:
     """Whoever asked in between stands behind it."""
     rate_limit(database, 1, 1)
     first, kept, late = (steps.submit(database) for _ in range(3))
-    waits = [answer["wait"] for answer in turns(database, first, kept, late)]
+    waits = [answer["wait"] for answer in permits(database, first, kept, late)]
     assert waits == [None, pytest.approx(1, abs=0.1), pytest.approx(2, abs=0.1)]
     clock.let_pass(database, 1.0)
-    assert turn(database, kept)["granted"] == 1
+    assert permit(database, kept)["granted"] == 1
     assert steps.one(database, "SELECT count(*) FROM pipeline.permits") == 1
 
 
-def test_a_turn_that_was_not_used_in_time_is_void(database: Db) -> None:
+def test_a_permit_that_was_not_used_in_time_is_void(database: Db) -> None:
     """Used late, it would let too many calls into one second."""
     rate_limit(database, 1, 1)
     first, missed = steps.submit(database), steps.submit(database)
-    turn(database, first)
-    turn(database, missed)
+    permit(database, first)
+    permit(database, missed)
     clock.let_pass(database, 1.0)
-    turn(database, first)
+    permit(database, first)
     clock.let_pass(database, 1.2)
     began = monotonic()
     promise(database, steps.submit(database), 4)
-    assert turn(database, missed)["wait"] == less_what_passed(5, began)
+    assert permit(database, missed)["wait"] == less_what_passed(5, began)
 
 
-def test_several_calls_are_one_turn(database: Db) -> None:
+def test_several_calls_are_one_permit(database: Db) -> None:
     """They wait for the last of their moments."""
     rate_limit(database, 2, 2)
     first, second = steps.submit(database), steps.submit(database)
-    answers = turns(database, first, second, calls=2)
+    answers = permits(database, first, second, calls=2)
     assert answers[0]["granted"] == 2
     assert answers[1]["wait"] == pytest.approx(1.0, abs=0.1)
 
@@ -106,14 +106,14 @@ def test_several_calls_are_one_turn(database: Db) -> None:
 def test_a_fast_rate_limit_is_leased_in_portions(database: Db) -> None:
     """A tenth of a second's worth, so that not every call asks."""
     rate_limit(database, 500, 100)
-    assert turn(database, steps.submit(database))["granted"] == 50
+    assert permit(database, steps.submit(database))["granted"] == 50
 
 
 def test_a_paused_rate_limit_says_for_how_long_and_why(database: Db) -> None:
-    """No turn is spent on it."""
+    """No permit is spent on it."""
     rate_limit(database, 5, 5)
     database.execute("SELECT pipeline.pause_rate_limit('api', now() + interval '30 seconds', 'retry_after')")
-    answer = turn(database, steps.submit(database))
+    answer = permit(database, steps.submit(database))
     assert (answer["granted"], answer["reason"]) == (0, "retry_after")
     assert answer["wait"] == pytest.approx(30, abs=0.5)
 
@@ -125,7 +125,7 @@ def test_twenty_who_ask_at_once_share_one_rate(database: Db, connect: Connect) -
     jobs = [steps.submit(database) for _ in range(20)]
     connections = [connect() for _ in jobs]
     with ThreadPoolExecutor(20) as pool:
-        list(pool.map(turn, connections, jobs))
+        list(pool.map(permit, connections, jobs))
     moments = steps.rows(database, "SELECT at FROM pipeline.permits ORDER BY at")
     gaps = [(b["at"] - a["at"]).total_seconds() for a, b in pairwise(moments)]
     assert len(moments) == len(jobs) - 1, "one may call at once"
@@ -146,28 +146,28 @@ def test_the_moments_of_a_job_that_ends_are_free_at_once(database: Db, end: str)
         database.execute("SELECT pipeline.delete(%s)", ([ends.job],))
     else:
         assert steps.fail(database, ends) == "failed"
-    assert turn(database, steps.submit(database))["wait"] == less_what_passed(4, began)
+    assert permit(database, steps.submit(database))["wait"] == less_what_passed(4, began)
 
 
 def test_what_is_given_back_is_not_given_out_twice(database: Db) -> None:
-    """A turn that a worker has in its hands stays the only one of its second."""
+    """A permit that a worker has in its hands stays the only one of its second."""
     rate_limit(database, 1, 1)
     [first, last, *kept] = [steps.submit(database) for _ in range(20)]
-    assert turn(database, first)["granted"] == 1
+    assert permit(database, first)["granted"] == 1
     granted = monotonic()
-    assert {turn(database, job)["granted"] for job in kept} == {0}
+    assert {permit(database, job)["granted"] for job in kept} == {0}
     database.execute("SELECT pipeline.cancel_many(%s)", (kept,))
-    wait = turn(database, last)["wait"]
+    wait = permit(database, last)["wait"]
     assert wait <= 1.25 and monotonic() - granted + wait >= 1
 
 
 def test_a_job_that_is_back_before_its_moment_keeps_it(database: Db) -> None:
-    """Its worker was shut down: no other worker sleeps for a turn that is seconds away."""
+    """Its worker was shut down: no other worker sleeps for a permit that is seconds away."""
     rate_limit(database, 1, 1)
     early = steps.submit(database)
     promise(database, early, 4)
     for _ in range(2):
-        answer = turn(database, early)
+        answer = permit(database, early)
         assert (answer["granted"], answer["reason"]) == (0, "rate_limit")
         assert answer["wait"] == pytest.approx(4, abs=0.1)
 
@@ -180,21 +180,21 @@ def test_a_rate_limit_that_an_application_holds_is_waited_for_one_second(databas
         application.execute("UPDATE pipeline.rate_limits SET burst = burst")
         began = monotonic()
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            turn(database, job)
+            permit(database, job)
         assert monotonic() - began < 2
 
 
 def test_a_job_that_an_application_holds_holds_up_nobody_in_its_rate_limit(database: Db, connect: Connect) -> None:
-    """It is being cancelled, say, in a transaction that stays open: its own turn waits, the others' come."""
+    """It is being cancelled, say, in a transaction that stays open: its own permit waits, the others are granted."""
     rate_limit(database, 1, 1)
     cancelled, other, application = steps.submit(database), steps.submit(database), connect()
     began = monotonic()
-    turn(database, cancelled)
-    turn(database, cancelled)
+    permit(database, cancelled)
+    permit(database, cancelled)
     with application.transaction():
         steps.cancel(application, cancelled)
-        assert turn(database, cancelled)["wait"] == 0.5
-        assert turn(database, other)["wait"] == less_what_passed(2, began)
+        assert permit(database, cancelled)["wait"] == 0.5
+        assert permit(database, other)["wait"] == less_what_passed(2, began)
 
 
 def test_whoever_gives_a_rate_limit_the_rate_it_has_locks_nothing(database: Db, connect: Connect) -> None:

@@ -65,7 +65,7 @@ def test_a_job_on_its_way_is_counted_until_now(database: Db) -> None:
     assert lengths(timeline(database, job_id)) == [("throttled", 2), ("queued", 3)]
 
 
-def test_a_scheduled_job_is_parked_until_its_time(database: Db) -> None:
+def test_a_scheduled_job_waits_until_its_time(database: Db) -> None:
     """Then it waits at the gate like any other."""
     job_id = steps.submit(database, due=10)
     clock.let_pass(database, 4)
@@ -87,7 +87,7 @@ def test_a_retried_job_backed_off(database: Db) -> None:
     assert runs == [(1, "retried", "away"), (2, "succeeded", None)]
 
 
-def test_a_parked_job_was_parked(database: Db) -> None:
+def test_a_snoozed_job_was_snoozed(database: Db) -> None:
     """Seen while it waits, too."""
     job_id = steps.submit(database)
     steps.snooze(database, run_for(database, job_id), delay=20)

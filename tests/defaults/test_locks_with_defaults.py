@@ -50,7 +50,7 @@ def test_an_open_cancel_in_another_transaction_stops_no_other_job(users: Place, 
 
 
 def test_more_locked_jobs_than_a_worker_may_prefetch_stop_nobody(users: Place) -> None:
-    """Their messages are set aside, and the queue goes on."""
+    """Their messages are set aside, and the rest of the queue is worked off."""
     users.worker(threads=2)
     with psycopg.connect(users.database_url, autocommit=True) as app:
         held = submit_many(None, "small", [{"n": n} for n in range(5)])

@@ -41,7 +41,7 @@ def test_after_a_long_outage_nobody_is_reclaimed_before_it_could_speak(users: Pl
 
 
 def test_a_dead_letter_whose_rejection_was_lost_is_rejected_when_it_comes_again(users: Place) -> None:
-    """The connection broke between the job's failure and the message's rejection; a permanent error has no letter."""
+    """The connection broke between the job's failure and the message's rejection; a permanent error has no dead letter."""
     users.worker(threads=2)
     exhausted = submit(None, "single", {"do": "fail"})
     permanent = submit(None, "single", {"do": "permanent"})

@@ -61,7 +61,7 @@ def test_a_cancel_frees_the_thread_and_the_processor(users: Place) -> None:
 
 @pytest.mark.parametrize("where", ["python", "lock"])
 def test_a_write_is_bounded_too(users: Place, where: str) -> None:
-    """In Python, or waiting for a lock: it is cancelled on the server, nothing of it stays, and the job goes on."""
+    """In Python, or waiting for a lock: it is cancelled on the server, nothing of it stays, and the job continues."""
     users.worker(threads=4)
     with psycopg.connect(users.database_url) as other:
         other.execute("UPDATE rows_to_lock SET n = n WHERE id = 1")

@@ -76,7 +76,7 @@ def make_old(place: Place) -> None:
         place.publish_raw("triple.first", old_message(job, 1))
 
 
-def test_messages_and_rows_of_the_first_version_go_on_under_this_one(place: Place) -> None:
+def test_messages_and_rows_of_the_first_version_continue_under_this_one(place: Place) -> None:
     """Waiting, sent, backing off, running under a worker that is gone, failed: each ends, its effects once."""
     make_old(place)
     assert migrate_all(database.engine())

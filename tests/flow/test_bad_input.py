@@ -15,21 +15,8 @@ import pytest
 
 from pipeline import submit, submit_many
 from pipeline.declare.errors import BadInput
+from tests.commands import pipeline
 from tests.place import ROOT, Place
-
-
-def pipeline(place: Place | None, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The real command, in a process of its own."""
-    env = {**os.environ, **(place.environment() if place else {}), **environment}
-    return subprocess.run(
-        [sys.executable, "-m", "pipeline.front.cli.main", *words],
-        cwd=ROOT,
-        env=env,
-        text=True,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize(

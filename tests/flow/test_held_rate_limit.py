@@ -22,7 +22,7 @@ def ask(job: UUID) -> tuple[str, float]:
 
 
 def test_its_callers_wait_in_postgresql_and_hold_no_thread(place: Place) -> None:
-    """The first learns it after a second, the other threads of its process at once; then all goes on as before."""
+    """The first learns it after a second, the other threads of its process at once; then everything works as before."""
     job = submit(None, "single", {})
     place.db.execute("SELECT pipeline.set_rate_limit('api', 5)")
     with place.db.transaction():
@@ -34,7 +34,7 @@ def test_its_callers_wait_in_postgresql_and_hold_no_thread(place: Place) -> None
         assert monotonic() - began < 3, answers
         pause_rate_limit("api", 60, "retry_after")
         assert monotonic() - began < 5
-    place.until(lambda: _may_call(job), 5, "its turn")
+    place.until(lambda: _may_call(job), 5, "its permit")
 
 
 def _may_call(job: UUID) -> bool:

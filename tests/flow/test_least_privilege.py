@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
@@ -16,8 +14,9 @@ from psycopg.errors import InsufficientPrivilege
 from sqlalchemy import create_engine
 
 from pipeline import cancel, open_batch, replay, seal_batch, submit
+from tests.commands import pipeline
 from tests.db import steps
-from tests.place import ROOT, Place
+from tests.place import Place
 
 RELATIONS = (
     """SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'pipeline'::regnamespace AND c.relkind IN ('r', 'v')"""
@@ -37,19 +36,6 @@ OPERATORS_OWN = (
     "pipeline.set_rate_limit('shop', 1)",
     "pipeline.stats()",
 )
-
-
-def pipeline(place: Place, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The real command, in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "pipeline.front.cli.main", *words],
-        cwd=ROOT,
-        env={**os.environ, **place.environment(), **environment},
-        text=True,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
 
 
 @pytest.fixture
@@ -172,7 +158,16 @@ def test_an_operator_repairs_without_a_right_to_write(place: Place, granted: Cal
         steps.fail(place.db, hold)
     lost = steps.held(place.db, "single", "w-dead")
     steps.sign_on(place.db, "w-dead", alive=False)
-    for words in (("dead", "list"), ("dead", "groups"), ("workers",), ("watch", "--once"), ("status", str(lost.job))):
+    for words in (
+        ("jobs", "--workflow", "single"),
+        ("dead", "list"),
+        ("dead", "groups"),
+        ("workers",),
+        ("watch", "--once"),
+        ("status", str(lost.job)),
+        ("pause", "triple"),
+        ("resume", "triple"),
+    ):
         answer = pipeline(place, *words, "--json", DATABASE_URL=operator)
         assert answer.returncode == 0, (words, answer.stderr)
     answer = pipeline(place, "verify", "--json", DATABASE_URL=operator)

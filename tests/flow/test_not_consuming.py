@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 from pipeline import submit
-from tests.place import ROOT, Place
+from tests.commands import pipeline
+from tests.place import Place
 
 QUEUE = "single.act"
 
@@ -23,29 +21,19 @@ def test_a_deleted_queue_is_declared_and_heard_again(place: Place) -> None:
 def test_a_worker_that_is_refused_its_queue_is_not_ready(place: Place) -> None:
     """Somebody declared the queue with other arguments: the worker lives, connects, and hears nothing."""
     place.worker(threads=2)
-    assert _ready(place).returncode == 0
+    assert pipeline(place, "workers", "--ready").returncode == 0
     channel = place.channel()
     channel.queue_delete(QUEUE)
     channel.queue_declare(QUEUE, durable=True, arguments={"x-max-length": 7})
     place.until(lambda: _state(place) == "not_consuming", 20, "the worker to notice")
-    said = _ready(place)
+    said = pipeline(place, "workers", "--ready")
     assert said.returncode != 0 and QUEUE in said.stderr and "Traceback" not in said.stderr
     place.channel().queue_delete(QUEUE)
     place.until(lambda: _state(place) == "alive", 20, "the worker to hear again")
-    assert _ready(place).returncode == 0
+    assert pipeline(place, "workers", "--ready").returncode == 0
 
 
 def _state(place: Place) -> str:
     row = place.row("SELECT pipeline.worker_state(w) AS state FROM pipeline.workers w")
     assert row is not None
     return str(row["state"])
-
-
-def _ready(place: Place) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pipeline.front.cli.main", "workers", "--ready"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )

@@ -129,7 +129,7 @@ def test_word_that_came_while_it_was_asking_is_not_slept_through(place: Place) -
         assert not relay._horizon, "it was told, and is awake"
         relay._rest(connection)
         relay._rest(connection)
-        assert relay._horizon, "it was told once, and went on sleeping"
+        assert relay._horizon, "it was told once, and kept sleeping"
 
 
 def test_a_relay_that_leads_again_forgets_its_sleep(place: Place) -> None:

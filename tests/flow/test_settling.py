@@ -68,7 +68,7 @@ def test_a_write_whose_answer_was_lost_while_it_committed_is_kept_once(place: Pl
 
 
 def test_an_error_that_nobody_thought_of_leaves_no_job_without_an_end(place: Place) -> None:
-    """Its heartbeat would go on for ever, and its message would never be acknowledged."""
+    """Its heartbeat would never stop, and its message would never be acknowledged."""
     place.db.execute(FAILS_ONCE)
     place.worker(threads=1)
     job = submit(None, "single", {"do": "permanent"})

@@ -90,7 +90,7 @@ def test_rule_2_unstarted_messages_are_never_marked_running(place: Place) -> Non
 
 
 def test_rule_3_a_deploy_costs_no_budget(place: Place) -> None:
-    """SIGTERM to the whole group, as service managers do: the job is released, counted nowhere, and goes on elsewhere."""
+    """SIGTERM to the whole group, as service managers do: the job is released, counted nowhere, and continues elsewhere."""
     worker = place.worker(threads=1, PIPELINE_SHUTDOWN_GRACE_SECONDS="0.2")
     job = submit(None, "single", {"do": "sleep", "seconds": 60})
     place.running(job)
@@ -104,7 +104,7 @@ def test_rule_3_a_deploy_costs_no_budget(place: Place) -> None:
 
 
 def test_rule_4_a_phase_that_kills_its_process_is_a_poison_pill_after_three_crashes(place: Place) -> None:
-    """The last two in a child of its own, the signal recorded; neighbours spend at most one crash; the letter is dead."""
+    """The last two in a child of its own, the signal recorded; neighbours spend at most one crash; its message is a dead letter."""
     from pipeline.dev.supervise import Program, Supervisor
 
     command = ["dramatiq", "pipeline.actors", "--processes", "1", "--threads", "3"]
@@ -333,7 +333,7 @@ def test_rule_12_permanent_errors_are_not_retried_and_leave_no_dead_letter(place
     ],
 )
 def test_rule_12_an_invalid_envelope_rejects_the_message_and_never_the_job(place: Place, broken: object) -> None:
-    """The message goes to the dead letters; the job it names goes on undisturbed."""
+    """The message goes to the dead letters; the job it names continues undisturbed."""
     place.worker(threads=1)
     job = submit(None, "single", {"do": "sleep", "seconds": 0.5})
     place.running(job)
@@ -367,7 +367,7 @@ def test_rule_13_a_dead_letter_moved_back_revives_its_job(place: Place) -> None:
     assert [a["outcome"] for a in place.attempts(job)][:3] == ["retried", "retried", "exhausted"]
     assert len(place.attempts(job)) > 3
     place.publish_raw("single.act", letter["body"], headers=letter["headers"])
-    place.until(lambda: place.counter("refused.superseded") == 1, 15, "the old letter to be void")
+    place.until(lambda: place.counter("refused.superseded") == 1, 15, "the old dead letter to be void")
 
 
 def test_rule_14_every_start_has_its_own_identity_and_temp_folders_go_away(place: Place) -> None:

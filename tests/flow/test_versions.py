@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 
 from pipeline import submit_many
+from tests.commands import pipeline
 from tests.place import ROOT, Place
 
 VERSION = """
@@ -24,19 +23,6 @@ def version(place: Place, name: str, phases: list[str], pool: int | None = None)
     folder.mkdir()
     (folder / "audit.py").write_text(VERSION.format(phases=phases, pool=pool))
     return {"PIPELINE_WORKFLOWS": "audit", "PYTHONPATH": f"{ROOT}:{folder}"}
-
-
-def pipeline(place: Place, *words: str, **extra: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **place.environment(), **extra}
-    return subprocess.run(
-        [sys.executable, "-m", "pipeline.front.cli.main", *words],
-        cwd=place.folder,
-        env=environment,
-        text=True,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def chain(place: Place) -> list[str]:

@@ -128,7 +128,7 @@ def _untakable(place: Place, moments: set[str]) -> list[str]:
     return found
 
 
-def test_a_real_worker_outlives_every_message_and_goes_on_working(place: Place) -> None:
+def test_a_real_worker_survives_every_message_and_keeps_working(place: Place) -> None:
     """Afterwards the queues are empty, the process is the same, and ordinary jobs are done once."""
     worker = place.worker(threads=4)
     pids, chance, counts = place.pids(), dice("published"), Counter[str]()

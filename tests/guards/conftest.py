@@ -1,19 +1,11 @@
-"""A sandbox for all tests here, and the policy that lets them reach it and nothing else."""
+"""The policy that lets tests reach the sandbox and nothing else."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
 from pipeline.http.addresses import AddressPolicy
-from sandbox import Sandbox, running_sandbox
-
-
-@pytest.fixture(scope="session")
-def sandbox() -> Iterator[Sandbox]:
-    with running_sandbox() as running:
-        yield running
+from sandbox import Sandbox
 
 
 @pytest.fixture

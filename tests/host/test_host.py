@@ -49,7 +49,7 @@ def test_the_engines_migration_touches_nothing_outside_of_its_schema(
     assert "up to date" in shop.do("pipeline", "migrate")
 
 
-def test_the_applications_migrations_go_on_and_autogenerate_sees_no_difference(guest: Host) -> None:
+def test_the_applications_migrations_still_run_and_autogenerate_sees_no_difference(guest: Host) -> None:
     """Its history and the engine's know nothing of one another."""
     assert "No new upgrade operations detected" in guest.do("alembic", "check")
     assert guest.rows("SELECT version_num FROM public.alembic_version") == [{"version_num": "0002"}]

@@ -113,7 +113,7 @@ def test_a_broken_rule_is_found_out(tmp_path: Path, broken: str, claim: str, sai
         pytest.param(("NO_RECLAIM",), id="no reclaim of what dead workers held"),
         pytest.param(("NO_RECONCILIATION",), id="no ledger of sent rows against messages"),
         pytest.param(("REDELIVERY_ONLY", "OTHERS=0", "ACK_FIRST"), id="acknowledged before the commit, and no sweeps"),
-        pytest.param(("REDELIVERY_ONLY", "OTHERS=0", "NO_MESSAGE_PHASE"), id="a job that went on disowns its message"),
+        pytest.param(("REDELIVERY_ONLY", "OTHERS=0", "NO_MESSAGE_PHASE"), id="a continued job disowns its message"),
     ],
 )
 def test_without_it_a_job_is_stuck_for_ever(tmp_path: Path, broken: tuple[str, ...]) -> None:

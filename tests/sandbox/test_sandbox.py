@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +12,8 @@ import httpx
 import pytest
 
 import sandbox as package
-from sandbox import Sandbox, running_sandbox
+from sandbox import Sandbox
 from sandbox.sites import TONGUES, site
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Sandbox]:
-    with running_sandbox() as running:
-        yield running
-
-
-@pytest.fixture
-def sandbox(shared: Sandbox) -> Sandbox:
-    shared.reset()
-    return shared
 
 
 def chat(sandbox: Sandbox, model: str = "sandbox", **more: Any) -> httpx.Response:

@@ -10,7 +10,6 @@ from fastapi.openapi.utils import get_openapi
 
 from pipeline.declare.extension import extensions, load
 from pipeline.front.api import dead, events, health, jobs, overview, session, stats
-from pipeline.front.api.database import transaction
 from pipeline.front.api.http import errors
 from pipeline.front.api.http.guessing import Guessing
 from pipeline.front.api.http.remember import Remembered
@@ -18,6 +17,7 @@ from pipeline.front.api.http.responses import SCHEMA, complete
 from pipeline.front.api.http.shield import Shield
 from pipeline.front.api.http.tokens import parse_tokens
 from pipeline.front.dashboard import routes as dashboard
+from pipeline.front.database import transaction
 from pipeline.observe import metrics
 from pipeline.settings import Settings
 from pipeline.store.gateway import reading

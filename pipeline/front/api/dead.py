@@ -10,7 +10,6 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.front.api import dead_jobs
-from pipeline.front.api.database import transaction
 from pipeline.front.api.http.auth import Operator, Viewer
 from pipeline.front.api.http.cursors import decode_cursor, plain_text
 from pipeline.front.api.http.fields import Name, Text
@@ -18,10 +17,12 @@ from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
 from pipeline.front.api.http.responses import problems
 from pipeline.front.api.http.shorten import shorten
 from pipeline.front.api.models import JobRow
+from pipeline.front.database import transaction
+from pipeline.store.gateway import client
 
 router = APIRouter(prefix="/v1/dead", tags=["dead letters"])
 READ = problems(401, 403, 422, 503)
-CHANGE = problems(400, 401, 403, 413, 422, 503)
+CHANGE = problems(400, 401, 403, 409, 413, 422, 503)
 GroupName = Annotated[str, Field(min_length=1, max_length=2000, description="`group` of GET /v1/dead")]
 
 
@@ -122,23 +123,18 @@ def jobs(
 @router.post("/replay", status_code=202, responses=CHANGE)
 def replay(who: Operator, wish: Replay) -> Done:  # noqa: ARG001
     """Start failed jobs again, with fresh budgets; those that are not failed any more are left alone."""
-    with transaction() as connection:
-        if wish.ids is not None:
-            return Done(jobs=dead_jobs.replay(connection, list(dict.fromkeys(wish.ids)), wish.per_second), more=False)
-        done, more = dead_jobs.replay_group(connection, _group(wish), wish.limit, wish.per_second)
-    return Done(jobs=done, more=more)
+    return _apply(wish, lambda connection, ids: client.replay_many(connection, ids, wish.per_second))
 
 
 @router.post("/discard", responses=CHANGE)
 def discard(who: Operator, wish: Discard) -> Done:  # noqa: ARG001
     """Take failed jobs off the dead letters."""
+    return _apply(wish, lambda connection, ids: client.discard_many(connection, ids, wish.reason))
+
+
+def _apply(wish: Choice, act: dead_jobs.Act) -> Done:
     with transaction() as connection:
-        if wish.ids is not None:
-            return Done(jobs=dead_jobs.discard(connection, list(dict.fromkeys(wish.ids)), wish.reason), more=False)
-        done, more = dead_jobs.discard_group(connection, _group(wish), wish.limit, wish.reason)
+        if wish.group is None:
+            return Done(jobs=act(connection, list(dict.fromkeys(wish.ids or ()))), more=False)
+        done, more = dead_jobs.of_group(connection, dead_jobs.Group.named(wish.group), wish.limit, act)
     return Done(jobs=done, more=more)
-
-
-def _group(wish: Choice) -> dead_jobs.Group:
-    assert wish.group is not None
-    return dead_jobs.Group.named(wish.group)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection
 
 from pipeline.front.api.http.cursors import decode_cursor, encode_cursor, plain_text
-from pipeline.store.gateway import client, reading
+from pipeline.store.gateway import reading
 from pipeline.store.inspect import NEWEST
 
 MOST = 5000
 CAP = 10_000
+# What is done with failed jobs; it answers with how many of them.
+Act = Callable[[Connection, list[UUID]], int]
 
 
 class Group(NamedTuple):
@@ -60,23 +63,7 @@ def oldest(connection: Connection, group: Group, limit: int) -> list[UUID]:
     return reading.oldest_dead_jobs(connection, **group._asdict(), limit=limit)
 
 
-def replay(connection: Connection, ids: list[UUID], per_second: float | None) -> int:
-    """Start failed jobs again, in this order and at this rate. Returns how many were failed and did."""
-    return client.replay_many(connection, ids, per_second)
-
-
-def discard(connection: Connection, ids: list[UUID], reason: str) -> int:
-    """Take failed jobs off the dead letters. Returns how many were failed."""
-    return client.discard_many(connection, ids, reason)
-
-
-def replay_group(connection: Connection, group: Group, limit: int, per_second: float | None) -> tuple[int, bool]:
-    """The oldest ``limit`` of a group start again. Returns how many did, and whether the group has more."""
-    done = replay(connection, oldest(connection, group, limit), per_second)
-    return done, bool(oldest(connection, group, 1))
-
-
-def discard_group(connection: Connection, group: Group, limit: int, reason: str) -> tuple[int, bool]:
-    """The oldest ``limit`` of a group are given up. Returns how many were, and whether the group has more."""
-    done = discard(connection, oldest(connection, group, limit), reason)
+def of_group(connection: Connection, group: Group, limit: int, act: Act) -> tuple[int, bool]:
+    """Replay or discard the oldest ``limit`` of a group. Returns how many, and whether the group has more."""
+    done = act(connection, oldest(connection, group, limit))
     return done, bool(oldest(connection, group, 1))

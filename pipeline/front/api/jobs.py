@@ -1,4 +1,4 @@
-"""Jobs: submit, list, look at, cancel, retry."""
+"""Jobs: submit, list, look at, cancel, replay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.declare.states import Status
-from pipeline.front.api.database import transaction
 from pipeline.front.api.http.auth import Operator, Viewer
 from pipeline.front.api.http.cursors import decode_cursor, encode_cursor
 from pipeline.front.api.http.fields import Body, JobId, Moment, Name, Priority, Text
@@ -18,6 +17,7 @@ from pipeline.front.api.http.problem import Problem, conflict, not_found
 from pipeline.front.api.http.responses import problems
 from pipeline.front.api.http.shorten import shorten
 from pipeline.front.api.models import Accepted, Changed, JobDetail, JobRow
+from pipeline.front.database import transaction
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
 

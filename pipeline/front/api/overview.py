@@ -9,7 +9,6 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from pipeline.front.api import stats
-from pipeline.front.api.database import transaction
 from pipeline.front.api.http.auth import Viewer
 from pipeline.front.api.http.cursors import decode_cursor
 from pipeline.front.api.http.fields import Name
@@ -17,6 +16,7 @@ from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
 from pipeline.front.api.http.responses import problems
 from pipeline.front.api.models import Batch, Worker
 from pipeline.front.api.stats_models import Rollup, Stats
+from pipeline.front.database import transaction
 from pipeline.store import inspect
 
 router = APIRouter(prefix="/v1", tags=["overview"], responses=problems(401, 403, 422, 503))

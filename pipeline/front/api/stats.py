@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection
 
-from pipeline.front.api.database import transaction
 from pipeline.front.api.stats_models import CAP, Phase, Stats
+from pipeline.front.database import transaction
 from pipeline.store.gateway import reading
 from pipeline.store.gateway.reading import Recent
 

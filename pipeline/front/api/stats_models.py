@@ -23,7 +23,8 @@ class Phase(BaseModel):
     pool: int | None = Field(description="processors; null = no limit")
     busy: int
     error: int = Field(description="processors whose worker gives no sign of life")
-    paused_until: datetime | None
+    paused: bool
+    paused_until: datetime | None = Field(description="null while paused = until somebody resumes it")
     oldest_seconds: float | None = Field(description="age of the oldest job that waits for a thread")
     ended_per_second: float = Field(description="attempts that ended, over the last minute")
     succeeded_per_second: float

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from hashlib import blake2s
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Column, Table
+from rich.table import Table
 
 from pipeline.declare.errors import BadInput
 from pipeline.front.cli import jobs as cli_jobs
 from pipeline.front.cli.console import console
-from pipeline.front.cli.jobs import Json, read_id
+from pipeline.front.cli.jobs import Json, job_column, read_id
+from pipeline.front.database import transaction
 from pipeline.store import inspect
+from pipeline.store.gateway import client
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
+    from pipeline.front.api import dead_jobs
     from pipeline.front.api.dead_jobs import Group
 
 out = console()
@@ -40,9 +40,7 @@ def list_failed(workflow: str | None = None, limit: int = 50, as_json: Json = Fa
     if as_json:
         print(json.dumps(rows, default=str))
         return
-    # The id is what the next command needs: it is never cut, however narrow the terminal.
-    job = Column("job", no_wrap=True, min_width=36)
-    table = Table(job, "phase", "failed", "error", title=f"{len(rows)} failed jobs")
+    table = Table(job_column(), "phase", "failed", "error", title=f"{len(rows)} failed jobs")
     for row in rows:
         table.add_row(
             str(row["id"]),
@@ -91,7 +89,8 @@ def replay(
         most = 1 if canary else dead_jobs.MOST
         found = _of_group(
             group,
-            lambda connection, which: dead_jobs.replay_group(connection, which, most, rate),
+            lambda connection, ids: client.replay_many(connection, ids, rate),
+            most,
             again=not canary and rate is None,
         )
         _say("sent again", found, as_json)
@@ -115,13 +114,13 @@ def discard(
 
     _one_way(jobs, group)
     if group is not None:
-        found = _of_group(
-            group, lambda connection, which: dead_jobs.discard_group(connection, which, dead_jobs.MOST, reason)
-        )
+        found = _of_group(group, lambda connection, ids: client.discard_many(connection, ids, reason), dead_jobs.MOST)
         _say("discarded", found, as_json)
         return
     for job in jobs or ():
-        if not inspect.discard(read_id(job), reason):
+        with transaction() as connection:
+            done = client.discard_many(connection, [read_id(job)], reason)
+        if not done:
             raise BadInput(f"job {job} is not failed; see: pipeline status {job}")
         _say_one("discarded", job, as_json)
 
@@ -133,7 +132,6 @@ def _one_way(jobs: list[str] | None, group: str | None) -> None:
 
 def _groups(workflow: str | None, limit: int) -> list[dict[str, Any]]:
     from pipeline.front.api import dead_jobs
-    from pipeline.front.api.database import transaction
 
     with transaction() as connection:
         rows = dead_jobs.groups(connection, workflow, None, limit)
@@ -154,14 +152,14 @@ def _find(given: str) -> Group:
     return Group.named(found[0])
 
 
-def _of_group(given: str, act: Callable[[Connection, Group], tuple[int, bool]], again: bool = True) -> tuple[int, bool]:
-    """Some thousand jobs a transaction, until the group is empty or, without ``again``, once."""
-    from pipeline.front.api.database import transaction
+def _of_group(given: str, act: dead_jobs.Act, most: int, again: bool = True) -> tuple[int, bool]:
+    """So many jobs a transaction, until the group is empty or, without ``again``, once."""
+    from pipeline.front.api import dead_jobs
 
     group, total = _find(given), 0
     while True:
         with transaction() as connection:
-            done, more = act(connection, group)
+            done, more = dead_jobs.of_group(connection, group, most, act)
         total += done
         if not (again and more and done):
             return total, more

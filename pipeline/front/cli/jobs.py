@@ -1,4 +1,4 @@
-"""Commands about jobs: submit, status, cancel, replay, workers."""
+"""Commands about jobs: submit, jobs, status, cancel, replay, workers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import typer
-from rich.table import Table
+from rich.markup import escape
+from rich.table import Column, Table
 
 from pipeline.declare.errors import BadInput
+from pipeline.declare.states import Status
 from pipeline.front.cli.console import console
-from pipeline.front.cli.workflows import need_workflows
+from pipeline.front.cli.workflows import check_phase, need_workflows
+from pipeline.front.database import transaction
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
 
@@ -23,7 +26,7 @@ out = console()
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    for command in (submit, status, cancel, replay, workers):
+    for command in (submit, jobs, status, cancel, replay, workers):
         app.command()(command)
 
 
@@ -35,8 +38,60 @@ def submit(
     as_json: Json = False,
 ) -> None:
     """Submit a job and print its id."""
-    job = steer.submit(None, workflow, _parse(sys.stdin.read() if body == "-" else body), priority=priority, key=key)
+    parsed = _parse(sys.stdin.read() if body == "-" else body)
+    with transaction() as connection:
+        job = steer.submit(connection, workflow, parsed, priority=priority, key=key)
     print(json.dumps({"id": str(job)}) if as_json else job)
+
+
+def jobs(
+    *,
+    workflow: Annotated[str | None, typer.Option(help="Only jobs of this workflow.")] = None,
+    phase: Annotated[str | None, typer.Option(help="Only jobs in this phase.")] = None,
+    status: Annotated[Status | None, typer.Option(help="Only jobs in this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
+    after: Annotated[str | None, typer.Option(metavar="JOB", help="The next page: jobs older than this one.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List jobs, newest first."""
+    found = _list(workflow, phase, status, None if after is None else read_id(after), limit)
+    if as_json:
+        print(json.dumps(found, default=str))
+        return
+    table = Table(job_column(), "phase", "status", "created", "wait reason or error", title=f"{len(found)} jobs")
+    for row in found:
+        table.add_row(
+            str(row["id"]),
+            f"{row['workflow']}.{row['phase']}",
+            row["status"],
+            f"{row['created_at']:%F %T}",
+            escape((row["wait_reason"] or row["error_message"] or "")[:80]),
+        )
+    out.print(table)
+    if len(found) == limit:
+        print(f"for older ones, add: --after {found[-1]['id']}")
+
+
+def _list(
+    workflow: str | None, phase: str | None, status: Status | None, before: UUID | None, limit: int
+) -> list[dict[str, Any]]:
+    """As many as were asked for: a page can be short although older jobs match as well."""
+    found: list[dict[str, Any]] = []
+    with transaction() as connection:
+        check_phase(connection, workflow, phase)
+    while True:
+        with transaction() as connection:
+            page, before = inspect.jobs(
+                connection, workflow=workflow, phase=phase, status=status, before=before, limit=limit - len(found)
+            )
+        found += page
+        if before is None or len(found) == limit:
+            return found
+
+
+def job_column() -> Column:
+    """The id is what the next command needs: it is never cut, however narrow the terminal."""
+    return Column("job", no_wrap=True, min_width=36)
 
 
 def status(job: str, as_json: Json = False) -> None:
@@ -51,7 +106,9 @@ def status(job: str, as_json: Json = False) -> None:
 
 def cancel(job: str) -> None:
     """Cancel a job that has not ended; nothing of a running attempt is kept."""
-    if not steer.cancel(None, read_id(job)):
+    with transaction() as connection:
+        done = steer.cancel(connection, read_id(job))
+    if not done:
         raise BadInput(f"job {job} does not exist or has already finished; see: pipeline status {job}")
     print(f"cancelled {job}")
 
@@ -64,7 +121,9 @@ def replay(job: str) -> None:
 
 def send_again(job: str) -> None:
     """Fails when the job is not failed."""
-    if not steer.replay(None, read_id(job)):
+    with transaction() as connection:
+        done = steer.replay(connection, read_id(job))
+    if not done:
         raise BadInput(f"job {job} is not failed, so there is nothing to replay; see: pipeline status {job}")
 
 

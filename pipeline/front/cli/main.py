@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -13,15 +13,16 @@ from pipeline import __version__
 from pipeline.declare.errors import BadInput
 from pipeline.declare.extension import extensions, load
 from pipeline.dev.services import ServiceError, use_private_servers
-from pipeline.front.cli import api, dead, jobs, run, verify, watch
+from pipeline.front.cli import api, dead, jobs, phases, run, verify, watch
 from pipeline.front.cli.workflows import load_workflows
+from pipeline.front.database import LOCKED, is_locked
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Durable jobs in phases, on Dramatiq, RabbitMQ and PostgreSQL.",
 )
-for part in (run, jobs, dead, verify, watch, api):
+for part in (run, jobs, phases, dead, verify, watch, api):
     part.add_to(app)
 
 
@@ -49,12 +50,18 @@ def main() -> None:
         (app if _is_ours(sys.argv[1:2]) else whole())()
     except (BadInput, ServiceError) as error:
         _say(str(error), 1)
-    except OperationalError as error:
+    except DBAPIError as error:
+        _refused(error)
+
+
+def _refused(error: DBAPIError) -> NoReturn:
+    if is_locked(error):
+        _say(LOCKED, 1)
+    if isinstance(error, OperationalError):
         said = str(error.orig).strip().splitlines()[-1]
         _say(f'PostgreSQL does not answer: {said}\n  check DATABASE_URL, or run "pipeline services start"', 3)
-    except DBAPIError as error:
-        hint = ' (run "pipeline migrate"?)' if "does not exist" in str(error.orig) else ""
-        _say(f"PostgreSQL refused: {str(error.orig).strip().splitlines()[0]}{hint}", 3)
+    hint = ' (run "pipeline migrate"?)' if "does not exist" in str(error.orig) else ""
+    _say(f"PostgreSQL refused: {str(error.orig).strip().splitlines()[0]}{hint}", 3)
 
 
 def _is_ours(first: list[str]) -> bool:
@@ -81,7 +88,7 @@ def _add_commands() -> None:
                 sys.stderr.write(f"pipeline: the command {command} could not be loaded: {error}\n")
 
 
-def _say(text: str, code: int) -> None:
+def _say(text: str, code: int) -> NoReturn:
     sys.stderr.write(f"pipeline: {text}\n")
     raise SystemExit(code)
 

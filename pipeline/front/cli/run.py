@@ -26,7 +26,7 @@ def add_to(app: typer.Typer) -> None:
 
 @private.command("start")
 def services_start(folder: Folder = services.FOLDER) -> None:
-    """Start them (about ten seconds); they go on after this command ends."""
+    """Start them (about ten seconds); they keep running after this command ends."""
     with out.status("starting PostgreSQL and RabbitMQ …"):
         servers = services.start(folder)
     login = servers.management_user
@@ -39,7 +39,7 @@ def services_start(folder: Folder = services.FOLDER) -> None:
 
 @private.command("stop")
 def services_stop(folder: Folder = services.FOLDER) -> None:
-    """Stop them; their data stay."""
+    """Stop them; their data is kept."""
     services.stop(folder)
     out.print("stopped")
 

@@ -43,7 +43,7 @@ def verify(
 
 def move(
     queue: Annotated[str, typer.Argument(help="The phase that is gone, as WORKFLOW.PHASE.")],
-    phase: Annotated[str, typer.Argument(help="The phase of the same workflow in which the jobs go on.")],
+    phase: Annotated[str, typer.Argument(help="The phase of the same workflow in which the jobs continue.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")] = False,
 ) -> None:
     """Move jobs that wait in a phase which their workflow no longer has to one that it has.

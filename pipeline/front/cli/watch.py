@@ -78,7 +78,7 @@ def _view(stats: Stats) -> Group:
 
 
 def _cells(phase: Phase) -> list[str]:
-    waits = ", ".join(f"{reason} {n}" for reason, n in sorted(phase.waiting.items(), key=lambda pair: -pair[1])[:3])
+    reasons = [f"{reason} {n}" for reason, n in sorted(phase.waiting.items(), key=lambda pair: -pair[1])[:3]]
     pace = phase.ended_per_second
     return [
         phase.queue,
@@ -90,7 +90,7 @@ def _cells(phase: Phase) -> list[str]:
         f"{pace:.1f}" if pace < 100 else f"{pace:.0f}",
         f"{phase.error_rate:.0%}",
         _age(phase.oldest_seconds),
-        waits,
+        ", ".join(["paused", *reasons] if phase.paused else reasons),
     ]
 
 

@@ -11,7 +11,9 @@ from sqlalchemy import Connection, text
 from pipeline.store.inspect import ROW
 
 PHASES = text("""SELECT queue, workflow, phase, waiting, queued, running, retryable, failed, pool, busy, error,
-    paused_until, oldest_seconds FROM pipeline.stats(:cap)""")
+    paused_until IS NOT NULL AS paused, nullif(paused_until, 'infinity') AS paused_until, oldest_seconds
+    FROM pipeline.stats(:cap)""")
+QUEUES = text("SELECT queue FROM pipeline.phases ORDER BY workflow, position")
 COUNTERS = text("SELECT name, n FROM pipeline.counters ORDER BY name")
 RATE_LIMITS = text("""SELECT name, rate, (paused_until > now())::int AS paused,
     CASE WHEN next_at > now() THEN extract(epoch FROM next_at - now())::float8 ELSE 0 END AS ahead
@@ -42,7 +44,10 @@ OLDEST_DEAD = text(f"SELECT id FROM pipeline.jobs WHERE {OF_GROUP} ORDER BY id L
 
 
 class PhaseNow(NamedTuple):
-    """One phase now. ``waiting`` is by reason; ``busy`` and ``error`` count processors of its ``pool``."""
+    """One phase now. ``waiting`` is by reason; ``busy`` and ``error`` count processors of its ``pool``.
+
+    Paused without a ``paused_until``: until somebody resumes it.
+    """
 
     queue: str
     workflow: str
@@ -55,6 +60,7 @@ class PhaseNow(NamedTuple):
     pool: int | None
     busy: int
     error: int
+    paused: bool
     paused_until: datetime | None
     oldest_seconds: float | None
 
@@ -106,6 +112,11 @@ class DeadGroup(NamedTuple):
     last_at: datetime
     over_time: list[dict[str, Any]] | None
     samples: list[dict[str, Any]] | None
+
+
+def queues(connection: Connection) -> list[str]:
+    """All phases, each as ``workflow.phase``, in the order of their chains."""
+    return list(connection.execute(QUEUES).scalars())
 
 
 def phases(connection: Connection, cap: int) -> list[PhaseNow]:

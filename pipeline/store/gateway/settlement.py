@@ -32,7 +32,7 @@ class Retry:
 
 @dataclass(frozen=True)
 class Fail:
-    """An error that no further attempt would mend."""
+    """An error that no retry can fix."""
 
     error: str
 
@@ -49,7 +49,7 @@ class Snooze:
 
 @dataclass(frozen=True)
 class Release:
-    """The worker shuts down; another one goes on, at no cost."""
+    """The worker shuts down; the job continues elsewhere, at no cost."""
 
 
 @dataclass(frozen=True)

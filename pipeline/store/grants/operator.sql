@@ -13,6 +13,8 @@ GRANT EXECUTE ON FUNCTION
     pipeline.reset(uuid, text),
     pipeline.move(text, text, uuid, integer),
     pipeline.pause(text, double precision),
+    pipeline.pause_phases(text, text, timestamptz),
+    pipeline.resume_phases(text, text),
     pipeline.set_rate_limit(text, double precision, double precision),
     pipeline.pause_rate_limit(text, timestamptz, text),
     pipeline.resume_rate_limit(text),

@@ -1,15 +1,14 @@
-"""A sandbox for all tests here, settings that point at it, and a measure of how well a text was read."""
+"""Settings that point at the sandbox, and a measure of how well a text was read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from actors.document import registry
 from actors.document.config import DocumentSettings
-from sandbox import Sandbox, running_sandbox
+from sandbox import Sandbox
 
 SETTINGS = (
     "REGISTRY_URL",
@@ -23,17 +22,10 @@ SETTINGS = (
 )
 
 
-@pytest.fixture(scope="session")
-def registry_sandbox() -> Iterator[Sandbox]:
-    with running_sandbox() as running:
-        yield running
-
-
 @pytest.fixture
-def sandbox(registry_sandbox: Sandbox) -> Sandbox:
-    registry_sandbox.reset()
+def sandbox(sandbox: Sandbox) -> Sandbox:
     registry._shared.forget()
-    return registry_sandbox
+    return sandbox
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from sandbox.raw_pdf import printed
 
 
 class CountingEngine:
-    """Reads every page as its turn."""
+    """Reads nothing, and numbers the pages as it gets them."""
 
     name = "counting"
 

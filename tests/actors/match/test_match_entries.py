@@ -40,7 +40,7 @@ def test_a_file_is_read_the_same_in_any_pieces(size: int) -> None:
         ("name,name\na,b", "twice"),
         ("name\nok\na,b\n", "line 3 has 2 fields"),
         ("id,name\n1,a\n2,\n", "line 3 has no name"),
-        ("name\n" + "x" * 501, "line 2: its name has 501 letters"),
+        ("name\n" + "x" * 501, "line 2: its name has 501 characters"),
         ("name\na\x00b", "line 2 has a NUL"),
         ('name\n"' + "x" * LONGEST_ROW + "\n\n", "is a quote missing"),
         ('name\n"' + "x\n" * LONGEST_ROW, "is a quote missing"),
@@ -110,7 +110,7 @@ def test_all_or_nothing_and_keys_only_once(connection: Connection) -> None:
         ({"name": "x", "data": "y" * 70_000}, "larger than"),
         ({"name": "x", "data": "\x00"}, "NUL"),
         ({"name": "x\x00"}, "NUL"),
-        ({"name": "x", "id": "k" * 201}, "201 letters"),
+        ({"name": "x", "id": "k" * 201}, "201 characters"),
         ({"name": "x", "data": object()}, "not JSON"),
     ],
 )

@@ -156,7 +156,7 @@ def test_what_is_not_there_is_said(connection: Connection) -> None:
             act(connection, 999_999)
     with pytest.raises(NotNow, match="add entries first"):
         start_match(connection, create_project(connection, "empty"))
-    with pytest.raises(BadInput, match="1 to 200 letters"):
+    with pytest.raises(BadInput, match="1 to 200 characters"):
         create_project(connection, " ")
 
 

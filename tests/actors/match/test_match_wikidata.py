@@ -26,7 +26,7 @@ from sandbox import Sandbox
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def job(kept: list[Mapping[str, Any]] | None = None, turns: list[tuple[str, int]] | None = None, **row: Any) -> Job:
+def job(kept: list[Mapping[str, Any]] | None = None, permits: list[tuple[str, int]] | None = None, **row: Any) -> Job:
     def keep(_: str, values: Mapping[str, Any]) -> bool:
         assert kept is not None
         kept.append(values)
@@ -37,7 +37,7 @@ def job(kept: list[Mapping[str, Any]] | None = None, turns: list[tuple[str, int]
         services=FakeServices(
             keep=keep,
             read=lambda statement, values: [row] if row else [],
-            take_permit=lambda rate_limit, calls: turns.append((rate_limit, calls)) if turns is not None else None,
+            take_permit=lambda rate_limit, calls: permits.append((rate_limit, calls)) if permits is not None else None,
         ),
     )
 
@@ -127,20 +127,26 @@ def test_a_busy_server_that_says_so_in_json_is_obeyed(settings: MatchSettings, m
     assert caught.value.seconds == 3
 
 
-def test_the_phase_takes_one_turn_for_all_its_calls_and_keeps_the_ranked_list(settings: MatchSettings) -> None:
+def test_the_phase_takes_one_permit_for_all_its_calls_and_keeps_the_ranked_list(settings: MatchSettings) -> None:
     """One search a language and one call for all entities; small result, list with reasons in the write."""
-    turns: list[tuple[str, int]] = []
+    permits: list[tuple[str, int]] = []
     done = entity_match(
-        job(turns=turns, name="Haruki Takeda", data={"type": "human"}, found=None, settings={"languages": ["en", "ja"]})
+        job(
+            permits=permits,
+            name="Haruki Takeda",
+            data={"type": "human"},
+            found=None,
+            settings={"languages": ["en", "ja"]},
+        )
     )
-    assert sum(calls for _, calls in turns) >= 3 and {rate_limit for rate_limit, _ in turns} == {"wikidata"}
+    assert sum(calls for _, calls in permits) >= 3 and {rate_limit for rate_limit, _ in permits} == {"wikidata"}
     assert done.result is not None and done.result["decision"] == "matched" and done.write is not None
 
 
-def test_a_call_that_is_late_asks_for_another_turn_and_nothing_is_asked_twice(
+def test_a_call_that_is_late_asks_for_another_permit_and_nothing_is_asked_twice(
     sandbox: Sandbox, settings: MatchSettings
 ) -> None:
-    """If that turn is far away, the searches made so far are kept; the next attempt goes on from there."""
+    """If that permit is far away, the searches made so far are kept; the next attempt continues from there."""
     sandbox.add_fault(match="/w/", delay=0.6)  # the bucket of five at five a second allows half a second
     kept: list[Mapping[str, Any]] = []
     task = Task(7, Record("Takeda Haruki"), ProjectSettings())

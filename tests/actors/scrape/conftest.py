@@ -1,4 +1,4 @@
-"""A sandbox for all tests here, and a place with sources and intakes in it."""
+"""A place with sources and intakes in it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,10 @@ import pytest
 from pipeline import settings
 from pipeline.dev.services import Servers
 from pipeline.store import database
-from sandbox import Sandbox, running_sandbox
+from sandbox import Sandbox
 from tests.actors.scrape.stall import Bench, Stall
 from tests.databases import Databases
 from tests.place import Place
-
-
-@pytest.fixture(scope="session")
-def shared_sandbox() -> Iterator[Sandbox]:
-    with running_sandbox() as running:
-        yield running
-
-
-@pytest.fixture
-def sandbox(shared_sandbox: Sandbox) -> Sandbox:
-    shared_sandbox.reset()
-    return shared_sandbox
 
 
 def _settings(sandbox: Sandbox, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Sources that die for a while, with real workers: the others go on, and nobody pays for the outage."""
+"""Sources that die for a while, with real workers: the others keep working, and nobody pays for the outage."""
 
 from __future__ import annotations
 

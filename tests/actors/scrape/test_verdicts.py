@@ -49,7 +49,7 @@ def test_a_job_in_the_sources_rate_limit_waits_at_the_gate_and_another_by_the_cl
         assert low < wait.value.seconds <= high and wait.value.reason == "breaker"
 
 
-def test_the_source_is_not_asked_before_its_turn(bench: Bench) -> None:
+def test_the_source_is_not_asked_before_the_permit_is_valid(bench: Bench) -> None:
     """The job comes back at the moment kept for it."""
     rate_limits: list[str] = []
 

@@ -1,27 +1,18 @@
-"""A sandbox for all tests here, and settings that point at it."""
+"""Settings that point at the sandbox."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
 from actors.website import robots
 from actors.website.config import WebsiteSettings
-from sandbox import Sandbox, running_sandbox
-
-
-@pytest.fixture(scope="session")
-def shared_sandbox() -> Iterator[Sandbox]:
-    with running_sandbox() as running:
-        yield running
+from sandbox import Sandbox
 
 
 @pytest.fixture
-def sandbox(shared_sandbox: Sandbox) -> Sandbox:
-    shared_sandbox.reset()
+def sandbox(sandbox: Sandbox) -> Sandbox:
     robots.forget()
-    return shared_sandbox
+    return sandbox
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, text
 
 from actors.website.config import WebsiteSettings
 from actors.website.model_analysis import model_analysis
@@ -18,28 +18,9 @@ from actors.website.store import load_page, save_page, stored_analysis
 from actors.website.website_analysis import website_analysis
 from pipeline.declare.errors import Permanent
 from pipeline.declare.job import Done, Job
-from pipeline.dev.services import Servers
-from pipeline.store.engine import engine as open_engine
 from pipeline.testing import FakeServices
-from tests.databases import Databases
 
 PHASES = {"website-analysis": website_analysis, "prompt-forming": prompt_forming, "model-analysis": model_analysis}
-
-
-@pytest.fixture(scope="module")
-def database(servers: Servers, databases: Databases) -> Iterator[Engine]:
-    name = databases.new("website")
-    engine = open_engine(servers.postgres.url(name).replace("postgresql://", "postgresql+psycopg://"))
-    yield engine
-    engine.dispose()
-    databases.give_back(name)
-
-
-@pytest.fixture
-def connection(database: Engine) -> Iterator[Connection]:
-    with database.connect() as opened:
-        yield opened
-        opened.rollback()
 
 
 def new_job(connection: Connection, url: str) -> Job:

@@ -108,7 +108,7 @@ def test_cancel_and_retry_say_why_not(place: Place, api: httpx.Client) -> None:
 
 
 def test_what_others_wrote_is_cut_and_stays_json(place: Place, api: httpx.Client) -> None:
-    """Script in a body is data, never a page; a text of 60,000 letters is shown in part."""
+    """Script in a body is data, never a page; a text of 60,000 characters is shown in part."""
     job = submit(None, "single", {"html": "<script>alert(1)</script>", "long": "x" * 60_000})
     answer = api.get(f"/v1/jobs/{job}")
     assert answer.headers["content-type"] == "application/json"
@@ -118,7 +118,7 @@ def test_what_others_wrote_is_cut_and_stays_json(place: Place, api: httpx.Client
     assert answer.json()["body"]["long"].endswith("(60000 characters)") and len(answer.text) < 10_000
 
 
-def test_a_long_walk_through_waiting_jobs_goes_on_in_the_next_page(place: Place, api: httpx.Client) -> None:
+def test_a_long_walk_through_waiting_jobs_continues_in_the_next_page(place: Place, api: httpx.Client) -> None:
     """A page may be short; following the cursors finds every job that matches, once."""
     wanted = submit_many(None, "single", [{}] * 3)
     submit_many(None, "triple", [{}] * 25)

@@ -159,7 +159,7 @@ def test_tokens_bring_a_sign_in_and_a_viewer_only_looks(place: Place, serve: Ser
     expect(page.get_by_role("button", name="Submit job")).to_be_visible()
 
 
-def test_the_page_goes_on_without_the_stream_and_says_what_it_cannot_read(
+def test_the_page_works_without_the_stream_and_says_what_it_cannot_read(
     place: Place, serve: Serve, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refused as a listener it asks by itself; what it showed stays, marked as old, until the server answers again."""

@@ -12,12 +12,13 @@ from starlette.responses import Response
 
 from pipeline.declare.errors import BadInput, database_is_unable
 from pipeline.front.api.http.problem import Problem, answer, from_status, invalid
+from pipeline.front.database import LOCKED, is_locked
 from pipeline.observe import logs
 
 log = logs.get("pipeline.api")
 
-# Cancelled or waited too long, deadlocked, out of connections or memory: the same request may work in a moment.
-FOR_NOW = ("57014", "55P03", "40", "53")
+# Cancelled because it took too long, deadlocked, out of connections or memory: the same request may work in a moment.
+FOR_NOW = ("57014", "40", "53")
 # A NUL (psycopg sees it before PostgreSQL does), half a surrogate pair, a number beyond PostgreSQL's types.
 NOT_STORABLE = (None, "22P05", "22P02", "22021", "22003")
 
@@ -72,6 +73,10 @@ def _database(request: Request, error: Exception) -> Response:
     state = getattr(error.orig, "sqlstate", None)
     if isinstance(error, DataError) and state in NOT_STORABLE:
         return _not_storable(request, error)
+    # Reading waits for nobody's row: there it is a whole table that is locked.
+    if is_locked(error) and request.method != "GET":
+        said = f"nothing was changed: {LOCKED}"
+        return answer(request, Problem(409, "Locked by another transaction", said, headers={"Retry-After": "2"}))
     if database_is_unable(error) or (state or "").startswith(FOR_NOW):
         log.warning("PostgreSQL does not answer", path=request.url.path, sqlstate=state)
         return answer(request, away())

@@ -11,7 +11,7 @@ REASONS = {
     401: "no valid token or session",
     403: "the role, the host or the missing X-Pipeline header does not allow this",
     404: "there is no such thing",
-    409: "the thing is in a state in which this cannot be done",
+    409: "the thing is in a state in which this cannot be done, or another transaction holds it",
     413: "the request is too large",
     415: "the content type is not supported",
     422: "a field is wrong; each is named",

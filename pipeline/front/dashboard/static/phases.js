@@ -58,7 +58,8 @@ const zero = (value, text = "0") => (value ? capped(value) : h("span", { class: 
 
 function waiting(phase) {
   const reasons = Object.entries(phase.waiting);
-  const paused = phase.paused_until && [" ", pill("paused"), " resumes ", when(phase.paused_until)];
+  const end = phase.paused_until ? [" resumes ", when(phase.paused_until)] : " until resumed";
+  const paused = phase.paused && [" ", pill("paused"), end];
   if (!reasons.length) return h("span", null, zero(0), paused);
   return h(
     "span",

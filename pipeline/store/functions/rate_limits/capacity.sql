@@ -1,8 +1,8 @@
--- How far ahead of its turn a job is let through the gate: as much as a worker sleeps for a turn (HORIZON in
--- pipeline/flow/rate_limits.py), so that nearly every job that comes to a worker can make its call and none has to come twice.
+-- How far ahead of its permit a job is let through the gate: as much as a worker sleeps for a permit (HORIZON in
+-- pipeline/journey/rate_limits.py), so that nearly every job that comes to a worker can make its call and none has to come twice.
 CREATE OR REPLACE FUNCTION pipeline.horizon() RETURNS double precision LANGUAGE sql IMMUTABLE AS $$ SELECT 0.25::double precision $$;
 
--- The first moment of a rate limit that is nobody's. Turns further away than the horizon are promised by a row in turns: where
+-- The first moment of a rate limit that is nobody's. Permits further away than the horizon are promised by a row in permits: where
 -- those rows are gone (cancelled, deleted, failed), the moments behind the last promise are free again. Nearer ones may
 -- be in the hands of a worker, and are not given out twice.
 CREATE OR REPLACE FUNCTION pipeline.next_permit_at(p_rate_limit pipeline.rate_limits, p_now timestamptz) RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
@@ -45,7 +45,7 @@ LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v_rate_limit pipeline.rate_limits;
     v_ahead double precision;
-    v_turns integer;
+    v_permits integer;
     v_out integer;
     v_portion integer;
 BEGIN
@@ -60,14 +60,14 @@ BEGIN
     IF v_rate_limit.rate IS NULL THEN RETURN; END IF;
     v_ahead := extract(epoch FROM greatest(pipeline.next_permit_at(v_rate_limit, now()),
                                            now() - make_interval(secs => (v_rate_limit.burst - 1) / v_rate_limit.rate)) - now());
-    v_turns := CASE WHEN v_ahead > pipeline.horizon() THEN 0 ELSE floor((pipeline.horizon() - v_ahead) * v_rate_limit.rate) + 1 END;
+    v_permits := CASE WHEN v_ahead > pipeline.horizon() THEN 0 ELSE floor((pipeline.horizon() - v_ahead) * v_rate_limit.rate) + 1 END;
     SELECT count(*) INTO v_out FROM (
         SELECT 1 FROM pipeline.outbox o WHERE o.rate_limit = p_rate_limit AND o.sent_at IS NOT NULL AND o.phase_id = p_phase
             AND (SELECT j.status FROM pipeline.jobs j WHERE j.id = o.job_id) <> 'running'
         UNION ALL
         SELECT 1 FROM pipeline.outbox o WHERE o.rate_limit = p_rate_limit AND o.sent_at IS NULL AND o.due_at IS NULL AND o.phase_id = p_phase) s;
-    room := greatest(v_turns - v_out, 0);
-    -- Half a horizon's worth at a time: a fast rate limit is looked at eight times a second and not for each of its turns.
+    room := greatest(v_permits - v_out, 0);
+    -- Half a horizon's worth at a time: a fast rate limit is looked at eight times a second and not for each of its permits.
     v_portion := greatest(ceil(v_rate_limit.rate * pipeline.horizon() / 2), 1);
     IF room >= v_portion THEN RETURN; END IF;
     IF v_out + v_portion > floor(pipeline.horizon() * v_rate_limit.rate + v_rate_limit.burst) THEN
@@ -78,7 +78,7 @@ BEGIN
     seconds := greatest((v_out + v_portion - 1) / v_rate_limit.rate - pipeline.horizon() + v_ahead, 0.05);
 END $$;
 
--- Called by the gate: let the first of each rate limit through, as many as have a turn soon.
+-- Called by the gate: let the first of each rate limit through, as many as have a permit soon.
 CREATE OR REPLACE FUNCTION pipeline.admit_rate_limited(p_most integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_here record;

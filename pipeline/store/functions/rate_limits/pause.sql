@@ -1,5 +1,5 @@
 -- Hold every waiting job of a rate limit at the gate until then: no attempt spent, no thread held. A later moment
--- wins. Jobs whose message is out already ask for their turn, and are told the same. Nothing is locked if nothing
+-- wins. Jobs whose message was sent already ask for a permit, and are told the same. Nothing is locked if nothing
 -- changes: everybody who calls the outside system passes by this row.
 CREATE OR REPLACE FUNCTION pipeline.pause_rate_limit(p_name text, p_until timestamptz, p_reason text)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -10,8 +10,8 @@ BEGIN
     WHERE rate_limits.paused_until IS NULL OR rate_limits.paused_until < excluded.paused_until;
 END $$;
 
--- Called by the gate: what waits for room in a paused rate limit waits for the rate limit instead, so that nobody looks at it until
--- the rate limit is open. Those who wait for its rate do so already.
+-- Called by the gate: what waits for capacity under a paused rate limit waits for the rate limit instead, so that nobody
+-- looks at it until the rate limit is open. Those who wait for its rate do so already.
 CREATE OR REPLACE FUNCTION pipeline.hold_rate_limited() RETURNS void LANGUAGE sql AS $$
     UPDATE pipeline.outbox o SET due_at = 'infinity', reason = (SELECT l.pause_reason FROM pipeline.rate_limits l WHERE l.name = o.rate_limit)
     WHERE o.job_id = ANY (ARRAY(

@@ -1,7 +1,7 @@
--- A call's turn on a rate_limit. Turns are moments, rate of them a second; each may be used from its moment on and
+-- Permits to call under a rate limit. A permit is a moment, rate of them a second; each may be used from its moment on and
 -- until burst/rate later, so that no second ever sees more calls than rate + burst, however late they are made.
--- Turns that begin within p_horizon are granted: p_calls, or a tenth of a second's worth if that is more, for
--- the process to share out. A turn further away is kept for the job, which comes back at that moment.
+-- Permits that begin within p_horizon are granted: p_calls, or a tenth of a second's worth if that is more, for
+-- the process to share out. A permit further away is kept for the job, which comes back at that moment.
 -- granted null: no limit. granted 0: wait that long, for that reason.
 -- An application may hold the rate limit's row: whoever meets that hears of it after a second and comes back.
 CREATE OR REPLACE FUNCTION pipeline.take_permits(
@@ -25,7 +25,7 @@ BEGIN
     END IF;
     IF v_rate_limit.rate IS NULL THEN RETURN; END IF;
     spacing := 1 / v_rate_limit.rate;
-    -- Several calls at once are one turn that begins with the last of them.
+    -- Several calls at once are one permit that begins with the last of them.
     grace := greatest(v_rate_limit.burst, p_calls) * spacing;
     SELECT * INTO v_kept FROM pipeline.permits WHERE job_id = p_job AND rate_limit = p_rate_limit;
     v_mine := v_kept.calls >= p_calls AND v_kept.until > v_now;

@@ -1,5 +1,5 @@
--- Any job that is not final. A running attempt loses its fence's ground at once: none of its later writes
--- is kept, and its worker hears of it at the next heartbeat. Returns true if this call cancelled the job.
+-- Cancels a job that is not final. The fence of a running attempt is no longer valid: none of its later writes is kept,
+-- and its worker is told with the next heartbeat. Returns true if this call cancelled the job.
 CREATE OR REPLACE FUNCTION pipeline.cancel(p_id uuid, p_reason text DEFAULT 'cancelled by request')
 RETURNS boolean LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT pipeline.cancel_many(ARRAY[p_id], p_reason) = 1

@@ -1,4 +1,4 @@
--- An operator gives a failed job up: it leaves the dead letters and ends as cancelled, with the reason.
+-- An operator gives up a failed job: it leaves the dead letters and ends as cancelled, with the reason.
 CREATE OR REPLACE FUNCTION pipeline.discard(p_id uuid, p_reason text)
 RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,5 +1,5 @@
--- By an operator's hand: take a running job from its holder, at no cost, and let another worker have it. The
--- holder's fence is void. Verdicts: 'reset', or the state that the job is in instead.
+-- For operators: takes a running job from its holder, at no cost, and lets another worker have it. The holder's fence
+-- is no longer valid. Verdicts: 'reset', or the state that the job is in instead.
 CREATE OR REPLACE FUNCTION pipeline.reset(p_job uuid, p_reason text)
 RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,8 +1,8 @@
--- A message met its job running under a holder that is dead (its lock is free) or stale. The same token
--- goes on under a new fence; the crash counts unless the attempt ran isolated, where only its own death does.
+-- A message met its job running under a holder that is dead (its lock is free) or stale. The same message
+-- continues under a new fence; the crash counts unless the attempt ran isolated, where only its own death does.
 -- A worker that finds itself named as the holder of a job it does not run (the answer to its own take-over was lost)
 -- takes it over from itself, at no cost.
--- A job that had gone on to a later phase ('continued') cannot run here, in the queue of an earlier one: it goes back
+-- A job that had continued with a later phase ('continued') cannot run here, in the queue of an earlier one: it goes back
 -- to waiting, and the message has done its part. 'locked': another transaction holds the row; ask again.
 CREATE OR REPLACE FUNCTION pipeline.take_over(p_worker text, p_id uuid, p_send bigint, p_holder text, p_fence bigint,
                                               p_delivery bigint)

@@ -1,6 +1,6 @@
--- PostgreSQL's books against themselves: what a step never leaves behind, but a hand, a restored backup or a bug
--- may. A row a finding; with p_repair each is repaired by the same steps that jobs take otherwise. Running jobs of
--- dead workers are pipeline.reclaim's, messages are reconciliation's (pipeline/maintenance/verify.py calls all three).
+-- Compares PostgreSQL's own tables with each other: finds what no step leaves behind, but a manual change, a restored
+-- backup or a bug may. One row per finding; with p_repair each is repaired by the steps that jobs take otherwise. Running
+-- jobs of dead workers are left to pipeline.reclaim, messages to reconciliation (pipeline/maintenance/verify.py calls all three).
 CREATE OR REPLACE FUNCTION pipeline.verify(p_repair boolean)
 RETURNS TABLE (problem text, subject text, detail text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -9,19 +9,22 @@ DECLARE
     v_job pipeline.jobs;
     v_row record;
 BEGIN
-    FOR v_job IN
-        SELECT j.* FROM pipeline.jobs j LEFT JOIN pipeline.outbox o ON o.job_id = j.id
-        WHERE (j.completed_at IS NULL AND o.job_id IS NULL) OR (j.status = 'running' AND o.sent_at IS NULL)
+    FOR v_row IN
+        SELECT j.*, CASE WHEN j.status = 'running' THEN 'runs without being marked as sent'
+                         WHEN o.job_id IS NULL THEN 'waits without an intent to send'
+                         ELSE 'waits before another phase than its own' END AS wrong
+        FROM pipeline.jobs j LEFT JOIN pipeline.outbox o ON o.job_id = j.id LEFT JOIN pipeline.phases ph ON ph.id = o.phase_id
+        WHERE j.completed_at IS NULL AND (o.job_id IS NULL OR (j.status = 'running' AND o.sent_at IS NULL)
+            OR (j.status <> 'running' AND (ph.workflow, ph.phase) <> (j.workflow, j.phase)))
         ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
     LOOP
-        problem := CASE v_job.status WHEN 'running' THEN 'runs without being marked as sent' ELSE 'waits without an intent to send' END;
-        subject := v_job.id;
-        detail := format('%s.%s, %s', v_job.workflow, v_job.phase, v_job.status);
-        IF p_repair AND v_job.status = 'running' THEN
-            PERFORM pipeline.crash(v_job.id, v_job.fence, 'stale', 'it ran without being marked as sent', false);
+        problem := v_row.wrong; subject := v_row.id;
+        detail := format('%s.%s, %s', v_row.workflow, v_row.phase, v_row.status);
+        IF p_repair AND v_row.status = 'running' THEN
+            PERFORM pipeline.crash(v_row.id, v_row.fence, 'stale', 'it ran without being marked as sent', false);
         ELSIF p_repair THEN
-            UPDATE pipeline.jobs SET send = send + 1, updated_at = now() WHERE id = v_job.id;
-            PERFORM pipeline.enqueue(v_job.id, v_job.workflow, v_job.phase, v_job.priority, v_job.next_retry_at, 'verified');
+            UPDATE pipeline.jobs SET send = send + 1, updated_at = now() WHERE id = v_row.id;
+            PERFORM pipeline.enqueue(v_row.id, v_row.workflow, v_row.phase, v_row.priority, v_row.next_retry_at, 'verified');
         END IF;
         RETURN NEXT;
     END LOOP;
@@ -34,19 +37,6 @@ BEGIN
         IF p_repair THEN
             DELETE FROM pipeline.outbox o WHERE o.job_id = v_row.job_id AND NOT EXISTS (
                 SELECT 1 FROM pipeline.jobs j WHERE j.id = o.job_id AND j.completed_at IS NULL);
-        END IF;
-        RETURN NEXT;
-    END LOOP;
-    FOR v_job IN
-        SELECT j.* FROM pipeline.jobs j JOIN pipeline.outbox o ON o.job_id = j.id JOIN pipeline.phases ph ON ph.id = o.phase_id
-        WHERE j.status IN ('pending', 'retryable') AND (ph.workflow, ph.phase) <> (j.workflow, j.phase)
-        ORDER BY j.id FOR NO KEY UPDATE OF j SKIP LOCKED
-    LOOP
-        problem := 'waits before another phase than its own'; subject := v_job.id;
-        detail := format('its own is %s.%s', v_job.workflow, v_job.phase);
-        IF p_repair THEN
-            UPDATE pipeline.jobs SET send = send + 1, updated_at = now() WHERE id = v_job.id;
-            PERFORM pipeline.enqueue(v_job.id, v_job.workflow, v_job.phase, v_job.priority, v_job.next_retry_at, 'verified');
         END IF;
         RETURN NEXT;
     END LOOP;

@@ -1,4 +1,4 @@
--- A row a phase: what waits, is queued, runs, failed. Everything is counted up to a bound, so that a report costs
+-- One row per phase: what waits, is queued, runs, failed. Everything is counted up to a bound, so that a report costs
 -- the same whether ten or a million jobs wait.
 CREATE OR REPLACE FUNCTION pipeline.stats(p_cap integer DEFAULT 10000)
 RETURNS TABLE (queue text, workflow text, phase text, waiting jsonb, queued integer, running integer, retryable integer,

@@ -91,40 +91,33 @@ function tile(name, value, note, href, state) {
 }
 
 function charts({ times, waiting, running, throughput, errors, errorRate, dead }) {
-  const whole = (value) => count(Math.round(value));
+  const counts = { times, show: (value) => count(Math.round(value)), top: 10 };
+  const shares = { times, show: percent, top: 0.05 };
   return [
     chart({
+      ...counts,
       title: "Queue depth",
-      times,
-      show: whole,
-      top: 10,
       series: [
         { name: "waiting", kind: "accent", values: waiting },
         { name: "running", kind: "green", values: running },
       ],
     }),
     chart({
+      ...counts,
       title: "Throughput per minute",
-      times,
-      show: whole,
-      top: 10,
       series: [
         { name: "succeeded", kind: "green", values: throughput },
         { name: "errors", kind: "red", values: errors },
       ],
     }),
     chart({
+      ...shares,
       title: "Error rate",
-      times,
-      show: percent,
-      top: 0.05,
       series: [{ name: "of attempts", kind: "amber", values: errorRate }],
     }),
     chart({
+      ...shares,
       title: "Dead-lettered share",
-      times,
-      show: percent,
-      top: 0.05,
       series: [{ name: "of ended jobs", kind: "red", values: dead }],
     }),
   ];

@@ -1,4 +1,4 @@
-"""The shop goes on migrating while the engine is a guest."""
+"""The shop keeps migrating while the engine is a guest."""
 
 import sqlalchemy as sa
 from alembic import op

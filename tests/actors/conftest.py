@@ -1,0 +1,28 @@
+"""A database whose changes are rolled back after each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Connection, Engine
+
+from pipeline.dev.services import Servers
+from pipeline.store.engine import engine as open_engine
+from tests.databases import Databases
+
+
+@pytest.fixture(scope="session")
+def shared_database(servers: Servers, databases: Databases) -> Iterator[Engine]:
+    name = databases.new("actors")
+    engine = open_engine(servers.postgres.url(name).replace("postgresql://", "postgresql+psycopg://"))
+    yield engine
+    engine.dispose()
+    databases.give_back(name)
+
+
+@pytest.fixture
+def connection(shared_database: Engine) -> Iterator[Connection]:
+    with shared_database.connect() as opened:
+        yield opened
+        opened.rollback()
