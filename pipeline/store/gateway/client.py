@@ -9,10 +9,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-SUBMIT = text(
-    "SELECT pipeline.submit_many(:workflow, CAST(:bodies AS jsonb[]), :priority, CAST(:batch AS uuid), :trace,"
-    " CAST(:keys AS text[]), CAST(:due AS timestamptz), :rate_limit)"
-)
+# As the driver takes it: every submit of an application goes through here, and SQLAlchemy's text costs a third of it.
+SUBMIT = "SELECT pipeline.submit_many(%s, %s::jsonb[], %s, %s::uuid, %s, %s::text[], %s::timestamptz, %s)"
 CANCEL = text("SELECT pipeline.cancel(:id, :reason)")
 REPLAY = text("SELECT pipeline.replay(:id)")
 REPLAY_SEND = text("SELECT pipeline.replay(:id, :send)")
@@ -48,17 +46,9 @@ def submit_many(
     rate_limit: str | None,
 ) -> list[UUID]:
     """The new jobs, in the order of their bodies; ``bodies`` is PostgreSQL's text for an array of JSON."""
-    values = {
-        "workflow": workflow,
-        "bodies": bodies,
-        "priority": priority,
-        "batch": batch,
-        "trace": traceparent,
-        "keys": None if keys is None else list(keys),
-        "due": due,
-        "rate_limit": rate_limit,
-    }
-    return list(connection.execute(SUBMIT, values).scalars())
+    chosen = None if keys is None else list(keys)
+    values = (workflow, bodies, priority, batch, traceparent, chosen, due, rate_limit)
+    return [row[0] for row in connection.exec_driver_sql(SUBMIT, values)]
 
 
 def cancel(connection: Connection, job_id: UUID, reason: str) -> bool:

@@ -21,19 +21,25 @@ CREATE OR REPLACE FUNCTION pipeline.submit_many(
 RETURNS SETOF uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_phase pipeline.phases := pipeline.first_phase(p_workflow);
-    v_ids uuid[];
+    v_ids uuid[] := '{}';
+    v_body jsonb;
+    v_id uuid;
     v_trace text;
     v_span text;
     v_count integer;
-    -- In a rate limit with a rate a job waits for its place in the order, not for a time (db/rate_limits/look.sql).
-    v_due timestamptz := CASE WHEN pipeline.has_rate(p_rate_limit) THEN 'infinity' END;
+    v_due timestamptz := p_due;
+    v_reason text := CASE WHEN p_due IS NOT NULL THEN 'scheduled' END;
 BEGIN
     IF p_priority NOT BETWEEN 0 AND 9 THEN
         RAISE EXCEPTION USING ERRCODE = 'PL002', MESSAGE = format('priority %s is outside 0 … 9', p_priority),
             HINT = '0 is the default, 9 goes first';
     END IF;
-    PERFORM pipeline.refuse_body(b.body, b.place) FROM unnest(p_bodies) WITH ORDINALITY AS b(body, place)
-    WHERE pipeline.wrong_body(b.body, 65536);
+    FOREACH v_body IN ARRAY p_bodies LOOP
+        v_ids := v_ids || pipeline.new_id();
+        IF pipeline.wrong_body(v_body, 65536) THEN
+            PERFORM pipeline.refuse_body(v_body, cardinality(v_ids));
+        END IF;
+    END LOOP;
     IF p_traceparent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' THEN
         v_trace := split_part(p_traceparent, '-', 2);
         v_span := split_part(p_traceparent, '-', 3);
@@ -42,34 +48,35 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'PL003', MESSAGE = format('batch %s is sealed or unknown', p_batch),
             HINT = 'open a new batch for further jobs';
     END IF;
-    SELECT array_agg(pipeline.new_id() ORDER BY b.place) INTO v_ids FROM unnest(p_bodies) WITH ORDINALITY AS b(body, place);
+    -- Under a rate limit with a rate a job waits for its place in the order, not for a time.
+    IF p_rate_limit IS NOT NULL AND p_due IS NULL AND pipeline.has_rate(p_rate_limit) THEN
+        v_due := 'infinity';
+        v_reason := 'rate_limit';
+    END IF;
     WITH added AS (
         INSERT INTO pipeline.jobs (id, workflow, phase, body, priority, batch_id, max_attempts, idempotency_key,
                           trace_id, span_id, next_retry_at, rate_limit)
         SELECT f.id, p_workflow, v_phase.phase, f.body, p_priority, p_batch, v_phase.max_attempts, p_keys[f.place],
                coalesce(v_trace, replace(f.id::text, '-', '')),
                coalesce(v_span, right(replace(f.id::text, '-', ''), 16)), p_due, p_rate_limit
-        FROM unnest(v_ids, p_bodies) WITH ORDINALITY AS f(id, body, place) ORDER BY f.place
+        FROM unnest(v_ids, p_bodies) WITH ORDINALITY AS f(id, body, place)
         ON CONFLICT (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
         RETURNING jobs.id
-    ), queued AS (
-        INSERT INTO pipeline.outbox (job_id, phase_id, priority, due_at, reason, rate_limit)
-        SELECT a.id, v_phase.id, p_priority, coalesce(p_due, v_due),
-               CASE WHEN p_due IS NOT NULL THEN 'scheduled' WHEN v_due IS NOT NULL THEN 'rate_limit' END, p_rate_limit
-        FROM added a
     )
-    SELECT count(*) INTO v_count FROM added;
+    INSERT INTO pipeline.outbox (job_id, phase_id, priority, due_at, reason, rate_limit)
+    SELECT a.id, v_phase.id, p_priority, v_due, v_reason, p_rate_limit FROM added a;
+    GET DIAGNOSTICS v_count = ROW_COUNT;
     IF p_batch IS NOT NULL THEN
         UPDATE pipeline.batches SET total = total + v_count, remaining = remaining + v_count WHERE id = p_batch;
     END IF;
     -- A job that waits behind another is the business of whoever woke the relay for that one: it looks until there is
     -- nothing left, and once more when this transaction has ended. A free place of a pool is looked for at once.
-    IF v_count > 0 AND (v_phase.pool IS NOT NULL OR v_phase.throttle_count IS NOT NULL OR p_due IS NOT NULL
-                        OR v_due IS NOT NULL OR pipeline.is_first(v_phase.id, p_priority::smallint, v_ids[1])) THEN
+    IF v_count > 0 AND (v_phase.pool IS NOT NULL OR v_phase.throttle_count IS NOT NULL OR v_due IS NOT NULL
+                        OR pipeline.is_first(v_phase.id, p_priority::smallint, v_ids[1])) THEN
         PERFORM pipeline.wake();
     END IF;
     IF p_keys IS NULL THEN
-        RETURN QUERY SELECT i.id FROM unnest(v_ids) WITH ORDINALITY AS i(id, place) ORDER BY i.place;
+        FOREACH v_id IN ARRAY v_ids LOOP RETURN NEXT v_id; END LOOP;
     ELSE
         -- A statement of its own: it also sees the job that another caller committed under the same key just now.
         RETURN QUERY SELECT coalesce(j.id, i.id)
