@@ -104,9 +104,11 @@ class Relay:
         if len(self._out) == PIPELINED:
             self._leader.waiter.wait(None, SLOWEST_LOOK)
             return True
-        resting = self._refusals.resting()
-        admitted = sending.admit(connection, self._worker_no, BATCH, resting, asleep=self._asleep)
+        sleeps = None if self._horizon else self._asleep
+        admitted, horizon = sending.admit(connection, self._worker_no, BATCH, self._refusals.resting(), sleeps=sleeps)
         if not admitted:
+            if horizon is not None:
+                self._horizon, self._unaware = horizon
             # Looked at once more after everybody can know that the relay sleeps.
             look_again, self._asleep = not self._asleep, True
             return look_again
@@ -172,11 +174,6 @@ class Relay:
 
     def _rest(self, connection: Wire) -> None:
         """Sleep until somebody has something to send, a time has come, or a queue may have capacity again."""
-        if not self._horizon:
-            # Whoever was about to commit when the relay fell asleep may not have known, and wakes nobody. Those that
-            # have done so since the last look are found by one more; the others are waited for.
-            self._horizon, self._unaware = sending.fall_asleep(connection)
-            return
         seconds, waiting = sending.next_due(connection)
         pauses = [self._backstop, self._refusals.next_try()]
         if seconds is not None:

@@ -139,7 +139,7 @@ def _replace_functions(connection: Connection) -> None:
     connection.exec_driver_sql("SET LOCAL check_function_bodies = off")
     definitions = [path.read_text(encoding="utf-8") for path in sql_files()]
     for definition in definitions:
-        connection.exec_driver_sql(definition.replace("%", "%%"))
+        own_functions.create(connection, definition)
     own_functions.keep_only_what_was_just_created(connection, definitions)
     connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS pipeline.installation (digest text NOT NULL)")
     connection.exec_driver_sql("DELETE FROM pipeline.installation")

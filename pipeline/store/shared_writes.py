@@ -28,7 +28,7 @@ from pipeline.declare.job import Write, decode
 from pipeline.observe import failpoints, logs
 from pipeline.observe.instruments import count
 from pipeline.store.engine import KEEPALIVE
-from pipeline.store.group_commit import Completed, Completion, complete_all
+from pipeline.store.group_commit import LONGEST, Completed, Completion, complete_all
 
 log = logs.get("pipeline.committer")
 
@@ -147,6 +147,8 @@ class SharedWrites:
         self._waiting: list[SharedWrite] = []
         self._alone: dict[str, tuple[float, float]] = {}
         self.suspects: set[str] = set()
+        self._back = 0
+        self._until = 0.0
         self._changed = threading.Condition()
         self._stopping = False
         self._started = False
@@ -193,12 +195,22 @@ class SharedWrites:
         self.leave_alone([current.queue], "a write took too long")
         batch.answer()
 
+    def committed(self, batch: Batch, seconds: float) -> None:
+        """Its threads are waited for, as long as the commit took: they run the next phase, or claim another job."""
+        with self._changed:
+            self._back = len(batch.writes)
+            self._until = monotonic() + min(seconds, LONGEST)
+        batch.answer()
+
     def next(self) -> Batch | None:
         """What has gathered, or None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._stopping)
             if not self._waiting:
                 return None
+            # As with other completions: threads that were just answered are back before long (group_commit.py).
+            back = self._back
+            self._changed.wait_for(lambda: len(self._waiting) >= back or self._stopping, self._until - monotonic())
             writes, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
             batch = Batch(writes)
             for write in writes:
@@ -218,13 +230,14 @@ class _Writer:
 
     def run(self) -> None:
         while (batch := self._writes.next()) is not None:
+            began = monotonic()
             try:
                 self._commit(batch)
             except BaseException as error:
                 self._rolled_back(batch, error)
             if batch.given_up:
                 break
-            batch.answer()
+            self._writes.committed(batch, monotonic() - began)
         self._hang_up()
 
     def _commit(self, batch: Batch) -> None:

@@ -104,7 +104,8 @@ def submit(db: Db, workflow: str = "single", body: Row | None = None, **named: A
 
 
 def admit(db: Db, most: int = 1000, sender: int = 1, *, asleep: bool = False) -> list[Row]:
-    return rows(db, "SELECT * FROM pipeline.admit(%s, %s, '{}', %s)", sender, most, asleep)
+    found = rows(db, "SELECT * FROM pipeline.admit(%s, %s, '{}', %s)", sender, most, asleep)
+    return [row for row in found if row["job_id"] is not None]
 
 
 def set_pool(db: Db, queue: str, pool: int | None) -> None:

@@ -150,14 +150,18 @@ def test_what_was_not_confirmed_is_sent_again_by_the_relay(database: Db, wire: W
     """Under a new number."""
     sending.listen(wire)
     jobs = [steps.submit(database), steps.submit(database)]
-    first, second = sending.admit(wire, 1, 10, [], asleep=False)
+    (first, second), horizon = sending.admit(wire, 1, 10, [], sleeps=False)
+    assert horizon is None
     assert [first.job_id, second.job_id] == jobs
     assert sending.still_sent(wire, jobs, [1, 1]) == set(jobs)
     sending.unsend(wire, jobs, [first.send, second.send])
     assert sending.still_sent(wire, jobs, [1, 1]) == set()
     assert [steps.job(database, job)["send"] for job in jobs] == [2, 2]
     assert sending.next_due(wire).seconds is None
-    assert sending.admit(wire, 1, 10, ["single.act"], asleep=True) == []
+    nothing, horizon = sending.admit(wire, 1, 10, ["single.act"], sleeps=True)
+    assert nothing == [] and horizon is not None
+    assert sending.open_before(wire, horizon.number) == horizon.open
+    assert sending.admit(wire, 1, 10, ["single.act"], sleeps=None) == ([], None)
 
 
 def test_what_is_given_back_is_sent_anew_and_its_message_is_void(

@@ -158,3 +158,16 @@ def test_a_running_job_keeps_its_processor_when_pools_become_places(engine: Engi
         assert connection.exec_driver_sql(places).all() == [(1, None), (2, job)]
         states = "SELECT processor, state FROM pipeline.processors ORDER BY 1"
         assert connection.exec_driver_sql(states).all() == [("act-processor-1", "idle"), ("act-processor-2", "busy")]
+
+
+def test_a_function_that_returns_something_else_now_is_replaced(url: str, engine: Engine) -> None:
+    """CREATE OR REPLACE cannot do that."""
+    migrate(engine)
+    execute(url, "DROP FUNCTION pipeline.open_before(bigint)")
+    execute(
+        url, "CREATE FUNCTION pipeline.open_before(p_horizon bigint) RETURNS text LANGUAGE sql AS $$ SELECT 'old' $$"
+    )
+    execute(url, "UPDATE pipeline.installation SET digest = 'another version'")
+    migrate(engine)
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT pipeline.open_before(3)").fetchone() == (0,)

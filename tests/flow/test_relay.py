@@ -119,17 +119,16 @@ def test_word_that_came_while_it_was_asking_is_not_slept_through(place: Place) -
     outbound = SimpleNamespace(ready=threading.Event(), reconnects=0)
     outbound.ready.set()
     relay = Relay(place.database_url, 1, outbound, backstop=0.2)  # type: ignore[arg-type]
+    relay._asleep, relay._horizon = True, 3
     with psycopg.connect(place.database_url, autocommit=True) as connection:
         connection.execute("LISTEN pipeline_relay")
         place.db.execute("SELECT pg_notify('pipeline_relay', '')")
         connection.execute("SELECT 1")
         relay._rest(connection)
-        assert relay._horizon, "it fell asleep"
+        assert (relay._asleep, relay._horizon) == (False, 0), "it was told, and is awake"
+        relay._asleep, relay._horizon = True, 3
         relay._rest(connection)
-        assert not relay._horizon, "it was told, and is awake"
-        relay._rest(connection)
-        relay._rest(connection)
-        assert relay._horizon, "it was told once, and kept sleeping"
+        assert relay._asleep and relay._horizon, "it was told once, and kept sleeping"
 
 
 def test_a_relay_that_leads_again_forgets_its_sleep(place: Place) -> None:

@@ -13,12 +13,10 @@ if TYPE_CHECKING:
     from pipeline.store.engine import Wire
 
 LISTEN = "LISTEN pipeline_relay"
-ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body::text, trace_id, span_id, sent_at
-    FROM pipeline.admit(%s, %s, %s, %s)"""
+ADMIT = """SELECT job_id, queue, actor, send, attempt, max_attempts, priority, body::text, trace_id, span_id, sent_at,
+    horizon, open FROM pipeline.admit(%s, %s, %s, %s)"""
 NEXT_DUE = "SELECT seconds, waiting FROM pipeline.next_due()"
-# A number of its own: a snapshot ends at the last transaction that is over, and misses a later one that is open.
-FALL_ASLEEP = "SELECT pg_current_xact_id()::text::bigint"
-OPEN_BEFORE = """SELECT count(*) FROM pg_snapshot_xip(pg_current_snapshot()) AS x WHERE x < %s::text::xid8"""
+OPEN_BEFORE = "SELECT pipeline.open_before(%s)"
 UNSEND = "SELECT pipeline.unsend(%s::uuid[], %s::bigint[], 'unconfirmed')"
 STILL_SENT = "SELECT pipeline.still_sent(%s::uuid[], %s::bigint[])"
 GIVE_BACK = "SELECT pipeline.unsend(%s::uuid[], %s::bigint[], 'given_back')"
@@ -45,6 +43,13 @@ class Admitted(NamedTuple):
     sent_at: datetime
 
 
+class Horizon(NamedTuple):
+    """Transactions below ``number`` may commit without waking the relay; so many of them are ``open``."""
+
+    number: int
+    open: int
+
+
 class NextDue(NamedTuple):
     """Seconds until something is due, or None; and whether jobs wait at a full queue."""
 
@@ -64,13 +69,18 @@ def listen(connection: Wire) -> None:
     connection.execute(LISTEN)
 
 
-def admit(connection: Wire, worker_no: int, most: int, resting: Sequence[str], *, asleep: bool) -> list[Admitted]:
+def admit(
+    connection: Wire, worker_no: int, most: int, resting: Sequence[str], *, sleeps: bool | None
+) -> tuple[list[Admitted], Horizon | None]:
     """Mark as sent what the gate lets through, at most so many and none of the queues that are ``resting``.
 
-    ``asleep``: whoever commits something to send from now on wakes the relay.
+    ``sleeps``: whoever commits something to send from now on wakes the relay, or need not; None: as before. A relay
+    that falls asleep is told whom to wait for.
     """
-    found = connection.execute(ADMIT, (worker_no, most, resting, asleep), prepare=True).fetchall()
-    return [Admitted._make(row) for row in found]
+    found = connection.execute(ADMIT, (worker_no, most, resting, sleeps), prepare=True).fetchall()
+    if found and found[0][0] is None:
+        return [], Horizon(*found[0][-2:])
+    return [Admitted._make(row[:-2]) for row in found], None
 
 
 def next_due(connection: Wire) -> NextDue:
@@ -78,13 +88,6 @@ def next_due(connection: Wire) -> NextDue:
     row = connection.execute(NEXT_DUE, prepare=True).fetchone()
     assert row is not None
     return NextDue._make(row)
-
-
-def fall_asleep(connection: Wire) -> tuple[int, int]:
-    """A new transaction's number, and how many older ones are still open: they may commit without waking anybody."""
-    row = connection.execute(FALL_ASLEEP, prepare=True).fetchone()
-    assert row is not None
-    return int(row[0]), open_before(connection, row[0])
 
 
 def open_before(connection: Wire, horizon: int) -> int:

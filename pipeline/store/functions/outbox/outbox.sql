@@ -117,19 +117,28 @@ $$;
 
 -- The one admission gate. Lets through what is due and has room, highest priority first, then oldest
 -- first, marks it sent and returns what the envelope needs. Two relays share the rows, never a row.
--- p_but: queues that RabbitMQ refused to take messages for. p_asleep: whether the relay goes to sleep if there is nothing;
--- written down before the look, so that whoever commits after it knows (pipeline.wake).
-CREATE OR REPLACE FUNCTION pipeline.admit(p_sender integer, p_most integer, p_but text[] DEFAULT '{}', p_asleep boolean DEFAULT false)
+-- p_but: queues that RabbitMQ refused to take messages for. p_sleeps: the relay is awake, or sleeps if there is nothing; null:
+-- as it was. Written down before the look, so that whoever commits after it knows (pipeline.wake).
+-- A relay that falls asleep gets one row without a job if there is nothing: the transactions below horizon that are still
+-- open may have taken it for awake, and commit without waking anybody. What they had committed before is found by this look.
+CREATE OR REPLACE FUNCTION pipeline.admit(p_sender integer, p_most integer, p_but text[] DEFAULT '{}', p_sleeps boolean DEFAULT NULL)
 RETURNS TABLE (job_id uuid, queue text, actor text, send bigint, attempt integer, max_attempts integer,
-               priority smallint, body jsonb, trace_id text, span_id text, sent_at timestamptz)
+               priority smallint, body jsonb, trace_id text, span_id text, sent_at timestamptz, horizon bigint, open integer)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_jobs uuid[];
     v_phases integer[];
 BEGIN
-    PERFORM setval('pipeline.relay_asleep', CASE WHEN p_asleep THEN 1 ELSE 2 END)
-    FROM pipeline.relay_asleep a WHERE (a.last_value = 1) <> p_asleep;
+    IF p_sleeps IS NOT NULL THEN
+        PERFORM setval('pipeline.relay_asleep', CASE WHEN p_sleeps THEN 1 ELSE 2 END)
+        FROM pipeline.relay_asleep a WHERE (a.last_value = 1) <> p_sleeps;
+    END IF;
+    IF p_sleeps THEN
+        -- A number of its own: a snapshot ends at the last transaction that is over, and misses a later one that is open.
+        horizon := pg_current_xact_id()::text::bigint;
+        open := pipeline.open_before(horizon);
+    END IF;
     -- Nothing here waits for a lock: a row that somebody else has is left for the next look.
     IF EXISTS (SELECT 1 FROM pipeline.outbox d WHERE d.due_at <= now()) THEN
         -- A job whose rate limit has a rate waits for it next, unless it waited for a turn of its own: that one has come.
@@ -149,20 +158,24 @@ BEGIN
     -- Step by step, with the rows of each in an array: in one statement the planner would have to guess how many of
     -- those who wait are picked, and guesses from what waited when the table was analysed.
     WITH picked AS MATERIALIZED (
-    SELECT w.job_id, w.priority, w.seq, open.id AS phase_id,
-           open.pool IS NULL OR pipeline.take_place(open.id, open.pool, w.job_id) AS goes
+    SELECT w.job_id, w.priority, w.seq, gate.id AS phase_id,
+           gate.pool IS NULL OR pipeline.take_place(gate.id, gate.pool, w.job_id) AS goes
     FROM (SELECT ph.id, ph.pool, ph.throttle_count IS NULL AS unpaced, least(pipeline.capacity(ph), p_most) AS room FROM pipeline.phases_waited_for() ph
-          WHERE ph.queue <> ALL (p_but) OFFSET 0) open
+          WHERE ph.queue <> ALL (p_but) OFFSET 0) gate
     CROSS JOIN LATERAL (
         SELECT o.job_id, o.priority, o.seq FROM pipeline.outbox o
-        WHERE o.phase_id = open.id AND o.sent_at IS NULL AND o.due_at IS NULL AND (open.unpaced OR o.reserved)
-        ORDER BY o.priority DESC, o.seq LIMIT greatest(open.room, 0) FOR UPDATE SKIP LOCKED) w
+        WHERE o.phase_id = gate.id AND o.sent_at IS NULL AND o.due_at IS NULL AND (gate.unpaced OR o.reserved)
+        ORDER BY o.priority DESC, o.seq LIMIT greatest(gate.room, 0) FOR UPDATE SKIP LOCKED) w
     )
     SELECT array_agg(p.job_id ORDER BY p.priority DESC, p.seq), array_agg(p.phase_id ORDER BY p.priority DESC, p.seq)
     INTO v_jobs, v_phases FROM picked p WHERE p.goes;
+    IF v_jobs IS NULL THEN
+        IF p_sleeps THEN RETURN NEXT; END IF;
+        RETURN;
+    END IF;
     UPDATE pipeline.outbox o SET sent_at = now(), sent_by = p_sender, reason = NULL WHERE o.job_id = ANY (v_jobs);
     RETURN QUERY
-    SELECT j.id, ph.queue, ph.actor, j.send, j.attempts + 1, j.max_attempts, j.priority, j.body, j.trace_id, j.span_id, now()
+    SELECT j.id, ph.queue, ph.actor, j.send, j.attempts + 1, j.max_attempts, j.priority, j.body, j.trace_id, j.span_id, now(), NULL::bigint, NULL::integer
     FROM unnest(v_jobs, v_phases) WITH ORDINALITY AS a(job, phase, place)
          JOIN pipeline.jobs j ON j.id = a.job JOIN pipeline.phases ph ON ph.id = a.phase
     ORDER BY a.place;

@@ -3,14 +3,11 @@
 
 -- Give the job a free place. False if there is none.
 CREATE OR REPLACE FUNCTION pipeline.take_place(p_phase integer, p_pool integer, p_job uuid) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-    v_number integer;
 BEGIN
-    SELECT p.number INTO v_number FROM pipeline.places p WHERE p.phase_id = p_phase AND p.job_id IS NULL AND p.number <= p_pool
-    ORDER BY p.number LIMIT 1 FOR UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN RETURN false; END IF;
-    UPDATE pipeline.places p SET job_id = p_job WHERE p.phase_id = p_phase AND p.number = v_number;
-    RETURN true;
+    UPDATE pipeline.places p SET job_id = p_job WHERE p.phase_id = p_phase AND p.number = (
+        SELECT f.number FROM pipeline.places f WHERE f.phase_id = p_phase AND f.job_id IS NULL AND f.number <= p_pool
+        ORDER BY f.number LIMIT 1 FOR UPDATE SKIP LOCKED);
+    RETURN FOUND;
 END $$;
 
 CREATE OR REPLACE FUNCTION pipeline.own_place(p_phase integer, p_pool integer, p_job uuid) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -19,16 +16,19 @@ BEGIN
         OR pipeline.take_place(p_phase, p_pool, p_job);
 END $$;
 
-CREATE OR REPLACE FUNCTION pipeline.leave_place(p_phase integer, p_job uuid) RETURNS void LANGUAGE plpgsql AS $$
+-- Each of these jobs leaves this phase.
+CREATE OR REPLACE FUNCTION pipeline.leave_place(p_phases integer[], p_jobs uuid[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE pipeline.places p SET job_id = NULL WHERE p.phase_id = p_phase AND p.job_id = p_job;
+    UPDATE pipeline.places p SET job_id = NULL FROM unnest(p_phases, p_jobs) AS a(phase, job)
+    WHERE p.phase_id = a.phase AND p.job_id = a.job;
 END $$;
 
 -- Of the phases in which these jobs are.
 CREATE OR REPLACE FUNCTION pipeline.leave_places(p_jobs uuid[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM pipeline.leave_place(ph.id, j.id) FROM pipeline.jobs j
-        JOIN pipeline.phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase WHERE j.id = ANY (p_jobs);
+    PERFORM pipeline.leave_place(array_agg(ph.id), array_agg(j.id)) FROM pipeline.jobs j
+        JOIN pipeline.phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase
+    WHERE j.id = ANY (p_jobs) AND ph.pool IS NOT NULL HAVING count(*) > 0;
 END $$;
 
 -- As many places as the pool has. Whoever has one beyond that keeps running, and leaves none.

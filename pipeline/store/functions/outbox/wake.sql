@@ -7,3 +7,9 @@ BEGIN
         PERFORM pg_notify('pipeline_relay', '');
     END IF;
 END $$;
+
+-- How many transactions with a lower number are still open, in any database of the server.
+CREATE OR REPLACE FUNCTION pipeline.open_before(p_horizon bigint) RETURNS integer LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT count(*) FROM pg_snapshot_xip(pg_current_snapshot()) AS x WHERE x < p_horizon::text::xid8);
+END $$;

@@ -13,7 +13,8 @@ LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = o
 DECLARE
     v_answered integer[];
     v_phase integer;
-    v_left boolean := false;
+    v_left integer[];
+    v_leave uuid[];
     v_ended uuid[];
     v_waits boolean := false;
     v_child boolean;
@@ -78,15 +79,18 @@ BEGIN
         v_waits := v_waits OR verdict = 'handed_over';
         IF v_child THEN v_ended := v_ended || v_id; END IF;
         IF v_pooled THEN
-            PERFORM pipeline.leave_place(v_phase, v_id);
-            v_left := true;
+            v_left := v_left || v_phase;
+            v_leave := v_leave || v_id;
         END IF;
         RETURN NEXT;
     END LOOP;
+    IF v_left IS NOT NULL THEN
+        PERFORM pipeline.leave_place(v_left, v_leave);
+    END IF;
     IF v_ended IS NOT NULL THEN
         PERFORM pipeline.count_children(v_ended);
     END IF;
-    IF v_waits OR v_left THEN
+    IF v_waits OR v_left IS NOT NULL THEN
         PERFORM pipeline.wake();
     END IF;
     IF coalesce(cardinality(v_answered), 0) < cardinality(p_ids) THEN

@@ -60,7 +60,7 @@ BEGIN
         problem := 'place of a pool that no job uses is taken'; subject := v_row.job_id;
         detail := format('%s, number %s', v_row.queue, v_row.number);
         IF p_repair THEN
-            PERFORM pipeline.leave_place(v_row.phase_id, v_row.job_id);
+            PERFORM pipeline.leave_place(ARRAY[v_row.phase_id], ARRAY[v_row.job_id]);
             PERFORM pipeline.wake();
         END IF;
         RETURN NEXT;
