@@ -19,6 +19,8 @@ from pipeline.store.leader import LeaderLock, LeaderThread, told
 log = logs.get("pipeline.relay")
 
 BATCH = 100
+# A second look so soon after the last batch finds what came meanwhile; until then nobody needs to wake the relay.
+LINGER = 0.002
 # So many batches may wait for RabbitMQ's confirms while the next one is admitted.
 PIPELINED = 4
 FASTEST_LOOK, SLOWEST_LOOK = 0.1, 0.5
@@ -116,6 +118,8 @@ class Relay:
         if failpoints.armed:
             failpoints.reach("relay.admitted")
         self._publish([_outgoing(one) for one in admitted])
+        if len(admitted) < BATCH:
+            self._leader.waiter.wait(None, LINGER)
         return True
 
     def _publish(self, messages: list[Outgoing]) -> None:
