@@ -8,101 +8,30 @@ twice, and one call counts. So does, for a while, every write of the phase that 
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
-from functools import lru_cache
 from time import monotonic
-from typing import Any, NoReturn, cast
+from typing import Any
 
-import psycopg
 from psycopg.pq import TransactionStatus
-from psycopg.rows import TupleRow
-from psycopg.sql import Composable
-from sqlalchemy import Connection, Engine, create_engine
-from sqlalchemy.pool import NullPool
+from sqlalchemy import Connection
 
-from pipeline.declare.job import Write, decode
+from pipeline.declare.job import Write
 from pipeline.observe import failpoints, logs
 from pipeline.observe.instruments import count
-from pipeline.store.engine import KEEPALIVE
 from pipeline.store.group_commit import LONGEST, Completed, Completion, complete_all
+from pipeline.store.shared_connection import STATE, NotShared, SharedConnection, shared_engine, wire_of
 
 log = logs.get("pipeline.committer")
 
 # A batch holds its rows until the last of its writes is done.
 MOST = 32
-# What takes longer has a transaction of its own. The first three are the server's to keep.
-LIMITS = "-c lock_timeout=100ms -c statement_timeout=250ms -c idle_in_transaction_session_timeout=500ms"
+# A write that takes longer has a transaction of its own.
 SHORT = 0.5
 # How long a phase that was the cause of a rollback does not share, at first and at most.
 ALONE, LONGEST_ALONE = 60.0, 3600.0
-# What a write could leave behind for the one after it, apart from what it may not say at all.
-STATE = """SELECT current_user, current_setting('search_path'), current_setting('TimeZone'),
-    current_setting('lock_timeout'), current_setting('statement_timeout'),
-    current_setting('session_replication_role'), current_setting('row_security')"""
-SHAREABLE = re.compile(
-    r"(\s|--[^\n]*\n|/\*.*?\*/|\()*(insert|update|delete|merge|select|with|values|savepoint|release|rollback\s+to)\b",
-    re.IGNORECASE | re.DOTALL,
-)
-# Several statements in one, and functions whose effect is not the transaction's alone.
-NOT_SHAREABLE = re.compile(r";\s*\S|set_config|pg_advisory_lock|pg_try_advisory_lock", re.IGNORECASE)
-
-
-class NotShared(Exception):
-    """The write needs a transaction of its own."""
-
-
-@lru_cache(maxsize=1024)
-def may_share(statement: str) -> bool:
-    """Whether it changes rows and nothing else: no setting, no transaction, no table."""
-    return SHAREABLE.match(statement) is not None and NOT_SHAREABLE.search(statement) is None
-
-
-class SharedConnection(psycopg.Connection[TupleRow]):
-    """A connection that lends itself to writes. Meanwhile it takes only what cannot disturb the next of them."""
-
-    batch: Batch | None = None
-
-    def guard(self, statement: object) -> None:
-        """Raise unless the write that has the connection may say this."""
-        if self.batch is None:
-            return
-        if isinstance(statement, Composable):
-            statement = statement.as_string(self)
-        if self.batch.given_up:
-            raise NotShared("it took too long")
-        if not isinstance(statement, str) or not may_share(statement):
-            raise NotShared("a statement that needs a transaction of its own")
-
-    def commit(self) -> None:
-        self.guard("COMMIT")
-        super().commit()
-
-    def rollback(self) -> None:
-        self.guard("ROLLBACK")
-        super().rollback()
-
-
-class SharedCursor(psycopg.Cursor[TupleRow]):
-    """Whoever speaks to the server, SQLAlchemy or the driver itself, speaks through a cursor."""
-
-    def execute(self, query: Any, *args: Any, **options: Any) -> SharedCursor:
-        cast(SharedConnection, self.connection).guard(query)
-        super().execute(query, *args, **options)
-        return self
-
-    def executemany(self, query: Any, *args: Any, **options: Any) -> None:
-        cast(SharedConnection, self.connection).guard(query)
-        super().executemany(query, *args, **options)
-
-    def stream(self, query: Any, *args: Any, **options: Any) -> NoReturn:
-        raise NotShared("a stream")
-
-    def copy(self, *args: Any, **options: Any) -> NoReturn:
-        raise NotShared("a COPY")
 
 
 @dataclass(eq=False, slots=True)
@@ -224,7 +153,7 @@ class _Writer:
     def __init__(self, writes: SharedWrites, dsn: str, worker_no: int) -> None:
         self._writes = writes
         self._worker_no = worker_no
-        self._engine = _engine(dsn)
+        self._engine = shared_engine(dsn)
         self._connection: Connection | None = None
         self._state: Sequence[Any] = ()
 
@@ -242,7 +171,7 @@ class _Writer:
 
     def _commit(self, batch: Batch) -> None:
         connection = self._connection or self._connect()
-        wire = _wire(connection)
+        wire = wire_of(connection)
         with connection.begin():
             answers = complete_all(connection, self._worker_no, [write.completion for write in batch.writes])
             # What lost its job, or meets a locked row, is told so in a transaction of its own.
@@ -265,7 +194,7 @@ class _Writer:
             write.answer = answer.completed
 
     def _check(self, write: SharedWrite, connection: Connection) -> None:
-        wire = _wire(connection) if not connection.closed else None
+        wire = wire_of(connection) if not connection.closed else None
         if wire is None or wire.info.transaction_status != TransactionStatus.INTRANS:
             raise NotShared("it left no transaction behind")
         if write.queue in self._writes.suspects:
@@ -285,7 +214,7 @@ class _Writer:
 
     def _connect(self) -> Connection:
         self._connection = self._engine.connect()
-        self._state = _wire(self._connection).execute(STATE).fetchone() or ()
+        self._state = wire_of(self._connection).execute(STATE).fetchone() or ()
         self._connection.rollback()
         return self._connection
 
@@ -294,18 +223,3 @@ class _Writer:
         if connection is not None and not connection.closed:
             connection.invalidate()
             connection.close()
-
-
-def _wire(connection: Connection) -> SharedConnection:
-    return cast(SharedConnection, connection.connection.dbapi_connection)
-
-
-def _engine(dsn: str) -> Engine:
-    options: Mapping[str, Any] = {**KEEPALIVE, "application_name": "pipeline writer", "options": LIMITS}
-    return create_engine(
-        "postgresql+psycopg://",
-        creator=lambda: SharedConnection.connect(dsn, cursor_factory=SharedCursor, **options),
-        poolclass=NullPool,
-        hide_parameters=True,
-        json_deserializer=decode,
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.store.shared_writes import may_share
+from pipeline.store.shared_connection import may_share
 
 
 @pytest.mark.parametrize(
