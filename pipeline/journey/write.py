@@ -115,7 +115,8 @@ def settle_with_write(
     continuing: str | None,
 ) -> None:
     """End the attempt, sharing a commit if it can; while an application holds its job, without its thread."""
-    attempt.begin_write()
+    # Time that others' writes take is not the attempt's.
+    attempt.detach()
     shared = worker.writes.complete(SharedWrite(Completion(attempt, result, continuing), write))
     if shared is not None:
         finished(worker, attempt, shared)
