@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pipeline.broker.inbound import Delivery
     from pipeline.journey.attempt import Attempt
 
+HOLD_ALL = "SELECT pipeline.hold_all(%s::uuid[], %s::bigint[])"
 # Whether this very statement moved the job: an earlier one may have, whose answer was lost.
 COMPLETE_ALL = """SELECT verdict, fence, send, max_attempts, isolated, at,
         verdict IN ('done', 'handed_over') OR (verdict = 'continued' AND at = now())
@@ -78,6 +79,13 @@ PLAIN: Final[dict[str, Completed]] = {
     "lost": Lost(),
     "locked": Locked(),
 }
+
+
+def hold_all(connection: Connection, completions: Sequence[Completion]) -> set[UUID]:
+    """The jobs that these attempts hold, until the caller's transaction ends."""
+    ids = _array(one.attempt.job_id.hex for one in completions)
+    fences = _array(one.attempt.fence for one in completions)
+    return {row[0] for row in connection.exec_driver_sql(HOLD_ALL, (ids, fences))}
 
 
 class Answer(NamedTuple):

@@ -1,9 +1,9 @@
 """Group commit for phases that write: what they write and the ends of their phases share a transaction.
 
-A batch is whatever gathered while the previous one was being committed. The completions come first, in one statement,
-which locks the rows and checks the fences; then the winners' writes, one after the other; then COMMIT. If anything is
-out of the ordinary, the batch is rolled back, and each of its jobs gets a transaction of its own: a write may be called
-twice, and one call counts. So does, for a while, every write of the phase that was the cause.
+A batch is whatever gathered while the previous one was being committed. Rows are locked and fences checked first, in
+one statement; then come the winners' writes, one after the other, their completions, in one statement, and COMMIT. If
+anything is out of the ordinary, the batch is rolled back, and each of its jobs gets a transaction of its own: a write
+may be called twice, and one call counts. So does, for a while, every write of the phase that was the cause.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 from pipeline.declare.job import Write
 from pipeline.observe import failpoints, logs
 from pipeline.observe.instruments import count
-from pipeline.store.group_commit import LONGEST, Completed, Completion, complete_all
+from pipeline.store.group_commit import LONGEST, Completed, Completion, complete_all, hold_all
 from pipeline.store.shared_connection import STATE, NotShared, SharedConnection, shared_engine, wire_of
 
 log = logs.get("pipeline.committer")
@@ -173,12 +173,12 @@ class _Writer:
         connection = self._connection or self._connect()
         wire = wire_of(connection)
         with connection.begin():
-            answers = complete_all(connection, self._worker_no, [write.completion for write in batch.writes])
+            held = hold_all(connection, [write.completion for write in batch.writes])
             # What lost its job, or meets a locked row, is told so in a transaction of its own.
-            winners = [(write, answer) for write, answer in zip(batch.writes, answers, strict=True) if answer.moved]
+            winners = [write for write in batch.writes if write.completion.attempt.job_id in held]
             wire.batch = batch
             try:
-                for write, _ in winners:
+                for write in winners:
                     batch.until, batch.current = monotonic() + SHORT, write
                     write.context.run(write.write, connection)
                     self._check(write, connection)
@@ -186,11 +186,13 @@ class _Writer:
             finally:
                 wire.batch = None
             self._compare(wire)
+            # A write sees its job as it was while the phase ran.
+            answers = complete_all(connection, self._worker_no, [write.completion for write in winners])
             if failpoints.armed:
                 failpoints.reach("write.executed")
         if failpoints.armed:
             failpoints.reach("write.committed")
-        for write, answer in winners:
+        for write, answer in zip(winners, answers, strict=True):
             write.answer = answer.completed
 
     def _check(self, write: SharedWrite, connection: Connection) -> None:

@@ -144,6 +144,7 @@ def _gates(db: Db) -> None:
     steps.rows(db, "SELECT pipeline.wake()")
     steps.admit(db, asleep=True)
     pooled = steps.held(db, "pooled")
+    assert steps.one(db, "SELECT pipeline.hold_all(%s, %s)", [pooled.job], [pooled.fence]) == pooled.job
     assert steps.complete(db, pooled)["verdict"] in ("done", "handed_over")
     steps.rows(db, "SELECT pipeline.set_places(id, pool) FROM pipeline.phases")
     steps.rows(db, "SELECT * FROM pipeline.next_due()")

@@ -56,6 +56,20 @@ def test_writes_of_many_jobs_are_one_commit(worker: Worker, threads: ThreadPoolE
     assert worker.place.count("SELECT count(*) FROM ledger") == 8
 
 
+def test_a_write_sees_its_job_as_the_phase_did(worker: Worker, threads: ThreadPoolExecutor) -> None:
+    """Also if others of the same batch end with it: whoever looks whether it is the last must not be told so twice."""
+    held = [worker.hold("single") for _ in range(3)]
+    seen: list[str] = []
+
+    def write(connection: Connection) -> None:
+        seen.extend(connection.execute(text("SELECT status FROM pipeline.jobs WHERE id = ANY (:jobs)"), jobs).scalars())
+
+    jobs = {"jobs": [one.job_id for one in held]}
+    for future in together(worker, threads, [(one, write) for one in held]):
+        future.result(10)
+    assert seen == ["running"] * 9
+
+
 def test_statements_are_written_as_they_are_given(worker: Worker) -> None:
     """Text or built, with one row of values or many."""
     held = worker.hold("single")

@@ -8,6 +8,7 @@
 CREATE OR REPLACE FUNCTION pipeline.complete(
     p_worker integer, p_ids uuid[], p_fences bigint[], p_results jsonb[], p_continue text[])
 RETURNS TABLE (place integer, verdict text, fence bigint, send bigint, max_attempts integer, isolated boolean, at timestamptz)
+-- The settings: a session that carries users' writes as well plans like any other.
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
