@@ -115,8 +115,7 @@ def settle_with_write(
     continuing: str | None,
 ) -> None:
     """End the attempt, sharing a commit if it can; while an application holds its job, without its thread."""
-    # Time that others' writes take is not the attempt's.
-    attempt.detach()
+    attempt.begin_write()
     shared = worker.writes.complete(SharedWrite(Completion(attempt, result, continuing), write))
     if shared is not None:
         finished(worker, attempt, shared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, text
@@ -80,7 +80,11 @@ def admit(
     found = connection.execute(ADMIT, (worker_no, most, resting, sleeps), prepare=True).fetchall()
     if found and found[0][0] is None:
         return [], Horizon(*found[0][-2:])
-    return [Admitted._make(row[:-2]) for row in found], None
+    return [_admitted(row) for row in found], None
+
+
+def _admitted(row: Sequence[Any]) -> Admitted:
+    return Admitted._make(row[:-2])
 
 
 def next_due(connection: Wire) -> NextDue:

@@ -135,7 +135,6 @@ BEGIN
         FROM pipeline.relay_asleep a WHERE (a.last_value = 1) <> p_sleeps;
     END IF;
     IF p_sleeps THEN
-        -- A number of its own: a snapshot ends at the last transaction that is over, and misses a later one that is open.
         horizon := pg_current_xact_id()::text::bigint;
         open := pipeline.open_before(horizon);
     END IF;

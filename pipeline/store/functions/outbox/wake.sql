@@ -8,8 +8,12 @@ BEGIN
     END IF;
 END $$;
 
--- How many transactions with a lower number are still open, in any database of the server.
+-- How many transactions with a lower number are still open, in any database of the server. A snapshot lists those up to the
+-- last one that is over; all that were begun after that one are open.
 CREATE OR REPLACE FUNCTION pipeline.open_before(p_horizon bigint) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+    v_now pg_snapshot := pg_current_snapshot();
 BEGIN
-    RETURN (SELECT count(*) FROM pg_snapshot_xip(pg_current_snapshot()) AS x WHERE x < p_horizon::text::xid8);
+    RETURN (SELECT count(*) FROM pg_snapshot_xip(v_now) AS x WHERE x < p_horizon::text::xid8)
+        + greatest(p_horizon - pg_snapshot_xmax(v_now)::text::bigint, 0);
 END $$;
