@@ -114,6 +114,11 @@ class Place:
             if lives(row["pid"])
         ]
 
+    def booted(self) -> list[int]:
+        """Those that have beaten since: Dramatiq's master waits half a minute for one that dies while it boots."""
+        beaten = "SELECT pid FROM pipeline.workers WHERE stopped_at IS NULL AND heartbeat_at > started_at ORDER BY no"
+        return [row["pid"] for row in self.rows(beaten) if lives(row["pid"])]
+
     def holder(self, job_id: UUID) -> int:
         """The pid of the worker that holds the job."""
         row = self.row(

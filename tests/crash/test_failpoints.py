@@ -85,7 +85,7 @@ def test_a_lost_answer_alone_costs_nothing(
     job = submit(None, workflow, body)
     [row] = place.finished(job)
     assert (row["status"], row["crashes"]) == ("succeeded", 0)
-    assert place.logs().count("failpoint ") == len(points.split())
+    place.until(lambda: place.logs().count("failpoint ") == len(points.split()), 10, "the log to tell of it")
     assert place.count(ONE_EACH) == 0
     assert place.count("SELECT count(*) FROM ledger") == rows
 

@@ -89,13 +89,15 @@ def test_a_thousand_jobs_survive_twenty_kills_of_workers(place: Place) -> None:
     try:
         chance, kills, leaders = random.Random(7), 0, 0
         while kills < 22 or place.count("SELECT count(*) FROM pipeline.jobs WHERE completed_at IS NULL") > 0:
-            place.until(lambda: len(place.pids()) >= 2, 30, "workers to be back")
+            place.until(lambda: len(place.booted()) >= 2, 30, "workers to be back")
             if kills < 22:
                 leader = place.row("""SELECT w.pid FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
                     JOIN pipeline.workers w ON a.application_name = 'pipeline relay ' || w.no
                     WHERE a.datname = current_database() AND l.granted
                       AND l.locktype = 'relation' AND l.relation = 'pipeline.relay_leader'::regclass""")
-                victim = leader["pid"] if leader and kills % 5 == 4 else chance.choice(place.pids())
+                booted = place.booted()
+                leads = leader and leader["pid"] in booted and kills % 5 == 4
+                victim = leader["pid"] if leader and leads else chance.choice(booted)
                 leaders += bool(leader and victim == leader["pid"])
                 os.kill(victim, signal.SIGKILL)
                 kills += 1

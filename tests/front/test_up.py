@@ -29,8 +29,8 @@ def test_up_supervises_everything_and_stops_cleanly(place: Place) -> None:
         start_new_session=True,
     )
     try:
-        place.until(lambda: len(place.pids()) == 2, 40, "two workers")
-        first, second = place.pids()
+        place.until(lambda: len(place.booted()) == 2, 40, "two workers")
+        first, second = place.booted()
         os.kill(first, signal.SIGKILL)
         job = submit(None, "single", {"do": "nothing"})
         assert place.finished(job)[0]["status"] == "succeeded"
