@@ -14,7 +14,7 @@ from chaos.work import insist, long_jobs
 from pipeline.dev.services.processes import unprivileged_account
 
 # The tables that grow with every phase; what they have now fits several times into the small disk.
-TABLES = ("jobs", "outbox", "attempts")
+TABLES = ("pipeline.jobs", "pipeline.outbox", "pipeline.attempts")
 SIZE = "200m"
 READ_ONLY = "ALTER SYSTEM SET default_transaction_read_only = on"
 WRITABLE = "ALTER SYSTEM RESET default_transaction_read_only"

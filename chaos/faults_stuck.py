@@ -21,7 +21,7 @@ ENDS_WITHIN = 20.0
 # What a container is given to stop in, by Kubernetes; then it is killed, and its jobs have crashed.
 GRACE = 30.0
 HOLDERS = "SELECT DISTINCT locked_by FROM pipeline.jobs WHERE id = ANY (%s) AND status = 'running'"
-BUSY = "SELECT count(*) FROM pipeline.jobs WHERE id = ANY (%s) AND processor IS NOT NULL"
+BUSY = "SELECT count(*) FROM pipeline.places WHERE job_id = ANY (%s)"
 
 
 def _cannot(scene: Scene) -> Hits | None:
