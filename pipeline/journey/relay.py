@@ -204,6 +204,8 @@ class Relay:
             if self._unaware and (still := sending.open_before(connection, self._horizon)) < self._unaware:
                 self._unaware = still
                 return False
+        # It says anew that it sleeps: a former leader that was frozen may have said since that it is awake.
+        self._horizon = 0
         return False
 
     def _next_look(self) -> float:

@@ -17,6 +17,7 @@ from typing import Any
 
 from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from pipeline.declare.job import Write
 from pipeline.observe import failpoints, logs
@@ -188,6 +189,8 @@ class _Writer:
             self._compare(wire)
             # A write sees its job as it was while the phase ran.
             answers = complete_all(connection, self._worker_no, [write.completion for write in winners])
+            if not all(answer.moved for answer in answers):
+                raise NotShared("a job was not moved although it was held")
             if failpoints.armed:
                 failpoints.reach("write.executed")
         if failpoints.armed:
@@ -211,7 +214,9 @@ class _Writer:
         self._hang_up()
         # Whoever failed may have met what another left behind: they are looked at one by one, the next time.
         self._writes.suspects.update(write.queue for write in batch.writes)
-        if batch.current is not None and not batch.given_up:
+        # A connection that was lost is nobody's fault.
+        lost = isinstance(error, DBAPIError) and error.connection_invalidated
+        if batch.current is not None and not batch.given_up and not lost:
             self._writes.leave_alone([batch.current.queue], error)
 
     def _connect(self) -> Connection:

@@ -26,5 +26,5 @@ def _guarded(name: str, run: Callable[[], None]) -> None:
     try:
         run()
     except BaseException:
-        log.exception("a essential thread failed; this worker ends, others take its jobs over", thread=name)
+        log.exception("an essential thread failed; this worker ends, others take its jobs over", thread=name)
         os._exit(EXIT_CODE)

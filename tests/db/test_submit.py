@@ -140,3 +140,22 @@ def test_one_bad_body_refuses_them_all_and_names_its_place(database: Db) -> None
     """Counting from one."""
     with steps.nothing_changes(database), pytest.raises(psycopg.Error, match="body 2 is not"):
         database.execute(MANY, ("single", [Jsonb({}), Jsonb(1)], None, None))
+
+
+def test_a_job_whose_neighbours_key_is_taken_wakes_the_relay(database: Db, connect: Connect) -> None:
+    """Ids of the same millisecond are in no order: the one that is left may look as if it waited behind another."""
+    listener = connect()
+    listener.execute("LISTEN pipeline_relay")
+    statement = "SELECT pipeline.submit_many('single', ARRAY['{}', '{}']::jsonb[], p_keys => ARRAY['taken', %s])"
+    steps.rows(database, "SELECT pipeline.submit('single', p_key => 'taken')")
+    for n in range(20):
+        steps.admit(database, asleep=True)
+        steps.admit(database, asleep=True)
+        list(listener.notifies(timeout=0))
+        steps.rows(database, statement, str(n))
+        assert list(listener.notifies(timeout=5, stop_after=1)), n
+
+
+def test_no_bodies_are_no_jobs(database: Db) -> None:
+    assert steps.rows(database, "SELECT pipeline.submit_many('single', NULL)") == []
+    assert steps.rows(database, "SELECT pipeline.submit_many('single', '{}')") == []

@@ -34,7 +34,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'PL002', MESSAGE = format('priority %s is outside 0 … 9', p_priority),
             HINT = '0 is the default, 9 goes first';
     END IF;
-    FOREACH v_body IN ARRAY p_bodies LOOP
+    FOREACH v_body IN ARRAY coalesce(p_bodies, '{}') LOOP
         v_ids := v_ids || pipeline.new_id();
         IF pipeline.wrong_body(v_body, 65536) THEN
             PERFORM pipeline.refuse_body(v_body, cardinality(v_ids));
@@ -69,10 +69,11 @@ BEGIN
     IF p_batch IS NOT NULL THEN
         UPDATE pipeline.batches SET total = total + v_count, remaining = remaining + v_count WHERE id = p_batch;
     END IF;
-    -- A job that waits behind another is the business of whoever woke the relay for that one: it looks until there is
-    -- nothing left, and once more when this transaction has ended. A free place of a pool is looked for at once.
+    -- A job behind another one needs no wake-up of its own: the relay was woken for that one, looks until nothing is left,
+    -- and looks again when this transaction has ended. Where the first of the keys is taken, it is not known which of
+    -- these jobs is the first.
     IF v_count > 0 AND (v_phase.pool IS NOT NULL OR v_phase.throttle_count IS NOT NULL OR v_due IS NOT NULL
-                        OR pipeline.is_first(v_phase.id, p_priority::smallint, v_ids[1])) THEN
+                        OR p_keys IS NOT NULL OR pipeline.is_first(v_phase.id, p_priority::smallint, v_ids[1])) THEN
         PERFORM pipeline.wake();
     END IF;
     IF p_keys IS NULL THEN
@@ -140,7 +141,7 @@ BEGIN
     END IF;
     -- Nothing here waits for a lock: a row that somebody else has is left for the next look.
     IF EXISTS (SELECT 1 FROM pipeline.outbox d WHERE d.due_at <= now()) THEN
-        -- A job whose rate limit has a rate waits for it next, unless it waited for a turn of its own: that one has come.
+        -- A job whose rate limit has a rate waits for it next, unless it waited for a permit of its own: it has that now.
         UPDATE pipeline.outbox o SET (due_at, reason) = (
             SELECT CASE WHEN q.again THEN 'infinity'::timestamptz END, CASE WHEN q.again THEN 'rate_limit' ELSE o.reason END
             FROM (SELECT o.reason IS DISTINCT FROM 'rate_limit' AND pipeline.has_rate(o.rate_limit) AS again) q)

@@ -16,7 +16,7 @@ BEGIN
         OR pipeline.take_place(p_phase, p_pool, p_job);
 END $$;
 
--- Each of these jobs leaves this phase.
+-- Each of these jobs gives back its place in the phase beside it.
 CREATE OR REPLACE FUNCTION pipeline.leave_place(p_phases integer[], p_jobs uuid[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE pipeline.places p SET job_id = NULL FROM unnest(p_phases, p_jobs) AS a(phase, job)
