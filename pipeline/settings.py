@@ -49,6 +49,9 @@ class Settings(BaseSettings):
         default=(), description="modules with workflows of your own, comma-separated"
     )
     queue_type: Literal["classic", "quorum"] = Field(default="classic", description="of new queues; cannot be changed")
+    async_concurrency: int = Field(
+        default=500, gt=0, description="how many attempts at async phases one process runs at once"
+    )
     heartbeat_seconds: float = Field(default=20.0, gt=0, description="between two signs of life of a worker")
     health_seconds: float = Field(default=30.0, gt=0, description="between two health checks and reports")
     patience_seconds: float = Field(default=5.0, gt=0, description="how long a worker may be missing before it is dead")

@@ -118,6 +118,9 @@ class Workflow:
     ) -> Phase | Callable[[Work], Phase]:
         """Declare the next phase. Without a name, the function's own is used, with ``-`` for ``_``.
 
+        The function is a ``def``, which runs in a thread, or an ``async def``, which runs on the event loop of its
+        process: hundreds at once, as long as they wait and do not compute.
+
         Times are in seconds, sizes in bytes.
 
         ``pool``: how many jobs of the phase run at once in the whole cluster (default: no limit).
@@ -148,6 +151,7 @@ class Workflow:
                 throttle=throttle,
                 shared_limit=shared_limit,
                 start_first=self._start_first,
+                asynchronous=inspect.iscoroutinefunction(work),
             )
             return self._declare(work, spec)
 
@@ -204,11 +208,6 @@ class Workflow:
         )
 
     def _declare(self, work: Work, spec: PhaseSpec) -> Phase:
-        if inspect.iscoroutinefunction(work):
-            raise TypeError(
-                f"phase {spec.queue} is an async function, which is not supported yet: declare it with def, "
-                "and call asyncio.run(...) inside"
-            )
         returned = _annotated_return(work)
         if returned in UNSUPPORTED:
             raise TypeError(

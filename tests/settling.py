@@ -47,7 +47,7 @@ class Worker:
         return attempt(PhaseSpec(workflow, "act"), hold.job, hold.fence)
 
     def settle(self, held: Attempt, write: Write) -> None:
-        settle_with_write(cast("WorkerProcess", self), held, write, None, None)
+        settle_with_write(cast("WorkerProcess", self), held, write, result=None, continuing=None)
 
     def succeeded(self) -> list[Any]:
         return [one.job_id for one, completed in self.ends if completed == Succeeded()]

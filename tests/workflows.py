@@ -8,6 +8,7 @@ import time
 
 from pipeline import Backoff, Done, Job, Workflow
 from pipeline.declare.phase import Throttle
+from tests import async_workflows as async_workflows
 from tests.actions import ACTIONS, ledger, record
 
 # A test that waits in vain asks its workers where their threads are (see tests/place.py). They write to the log itself:

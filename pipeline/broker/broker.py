@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pika.connection import Parameters
 
     from pipeline.broker.inbound import Delivery
+    from pipeline.declare.registry import DeclaredPhase
 
 # pika tells every connection's life at length, to whoever imports this: the scheduler too.
 logging.getLogger("pika").setLevel(logging.WARNING)
@@ -31,6 +32,8 @@ logging.getLogger("pika").setLevel(logging.WARNING)
 
 class EngineActor(dramatiq.Actor[Any, Any]):
     """A phase or a sweep: the only actors that the pipeline's broker takes."""
+
+    phase: DeclaredPhase | None = None
 
 
 class PipelineBroker(RabbitmqBroker):
@@ -80,7 +83,7 @@ class PipelineBroker(RabbitmqBroker):
         """Start the AMQP thread of this process."""
         if self.link is None:
             self.link = Link("pipeline-amqp", self._guarded)
-            self.inbound = Inbound(self.link, self._addresses, self.queue_type, self._rank)
+            self.inbound = Inbound(self.link, self._addresses, self.queue_type, self.rank)
             self.outbound = Outbound(self.link, self._addresses, self.queue_type)
             self.link.start()
             self.link.add(self.inbound)
@@ -101,9 +104,7 @@ class PipelineBroker(RabbitmqBroker):
         if queue_name == SWEEPS:
             return SweepConsumer(inbound, queue_name, timeout / 1000, self._run_inline)
         thread = cast(PhasesThread, threading.current_thread())
-        return PhaseConsumer(
-            inbound, thread.queues, prefetch, timeout / 1000, on_delivery=thread.handle_message, on_close=self._closing
-        )
+        return PhaseConsumer(inbound, thread.intakes, timeout / 1000, on_close=self._closing)
 
     def declare_actor(self, actor: dramatiq.Actor[Any, Any]) -> None:
         """Refuses an application's own actors: their retries and delays are Dramatiq's, which this broker replaces."""
@@ -113,7 +114,7 @@ class PipelineBroker(RabbitmqBroker):
                 "@dramatiq.actor(broker=...), and run it in a worker of its own"
             )
         super().declare_actor(actor)
-        self._ranks[actor.queue_name] = min(actor.priority, self._rank(actor.queue_name, actor.priority))
+        self._ranks[actor.queue_name] = min(actor.priority, self.rank(actor.queue_name, actor.priority))
 
     def declare_queue(self, queue_name: str, *, ensure: bool = False) -> None:
         """As Dramatiq's, without the delay queue."""
@@ -126,7 +127,15 @@ class PipelineBroker(RabbitmqBroker):
         if ensure:
             self._ensure_queue(name)  # type: ignore[no-untyped-call]
 
-    def _rank(self, queue: str, default: int = 0) -> int:
+    def phase(self, actor_name: str) -> DeclaredPhase:
+        """The phase that an actor runs."""
+        actor = self.get_actor(actor_name)
+        if not isinstance(actor, EngineActor) or actor.phase is None:
+            raise BadInput(f"actor {actor_name} is not a phase")
+        return actor.phase
+
+    def rank(self, queue: str, default: int = 0) -> int:
+        """The phase with the lowest goes first."""
         return self._ranks.get(queue, default)
 
     def _addresses(self, blocked_timeout: float | None = None) -> list[Parameters]:

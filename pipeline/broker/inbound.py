@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import or_
 from queue import Empty, SimpleQueue
@@ -230,10 +231,26 @@ class Aside:
         return Counter(delivery.queue for delivery in self._held.copy())
 
 
-log = logging.getLogger("pipeline.broker")
-
 OnDelivery = Callable[[Delivery], None]
 LISTEN_AGAIN = 0.2
+
+
+def _nobody(delivery: Delivery) -> None:
+    raise LookupError(f"nobody takes messages of {delivery.queue} yet")
+
+
+@dataclass(eq=False)
+class Intake:
+    """What one kind of place takes messages from: the threads of a process, or its event loop.
+
+    Each kind pauses alone, when all its places are busy. ``prefetch`` is what RabbitMQ may send ahead for each queue.
+    """
+
+    queues: Collection[str]
+    prefetch: int
+    on_delivery: OnDelivery = _nobody
+    unstarted: Unstarted = field(default_factory=Unstarted)
+    paused: bool = False
 
 
 class Inbound(Side):
@@ -253,9 +270,7 @@ class Inbound(Side):
         super().__init__(link, parameters)
         self._order = BootOrder(rank, self._hand_out, link.later)
         self._queue_type = queue_type
-        self._consumers: dict[str, tuple[int, OnDelivery]] = {}
-        self._unstarted = Unstarted()
-        self._paused = False
+        self._intakes: dict[str, Intake] = {}
         self._closed = False
         self._aside = Aside()
         # What becomes of messages that nobody has begun with, in the AMQP thread.
@@ -265,9 +280,9 @@ class Inbound(Side):
         """Hand nothing out before all of these phases are consumed: they come up one by one."""
         self._link.call(lambda: self._order.expect(queues))
 
-    def consume(self, queues: Collection[str], prefetch: int, on_delivery: OnDelivery) -> None:
-        """Consume these queues from now on, also after every reconnect."""
-        self._link.call(lambda: self._add(queues, prefetch, on_delivery))
+    def consume(self, intake: Intake) -> None:
+        """Consume its queues from now on, also after every reconnect."""
+        self._link.call(lambda: self._add(intake, intake.queues))
 
     def ack(self, deliveries: Iterable[Delivery]) -> None:
         """Acknowledge what its own channel can still acknowledge; the rest will be delivered again."""
@@ -293,44 +308,48 @@ class Inbound(Side):
 
     def begin(self, delivery: Delivery) -> bool:
         """Mark the message as started. False if it is no longer ours and must be left alone."""
-        self._unstarted.discard(delivery)
+        self._intakes[delivery.queue].unstarted.discard(delivery)
         return delivery.live
 
     def begin_here(self, delivery: Delivery) -> None:
         """Hand out a delivery that this process made itself."""
-        self._consumers[delivery.queue][1](delivery)
+        self._intakes[delivery.queue].on_delivery(delivery)
 
     def consumes(self, queue: str) -> bool:
         """Whether this process takes messages of the queue just now."""
-        return not self._paused and self._hears(queue)
+        intake = self._intakes.get(queue)
+        return intake is not None and not intake.paused and self._hears(queue)
 
-    def has_waiting(self, above: int | None) -> bool:
-        """Whether a message waits for a thread: any, or one of a higher priority."""
-        return bool(self._unstarted) if above is None else self._unstarted.highest() > above
+    def has_waiting(self, queue: str, above: int | None) -> bool:
+        """Whether a message waits for a place of the queue's kind: any, or one of a higher priority."""
+        unstarted = self._intakes[queue].unstarted
+        return bool(unstarted) if above is None else unstarted.highest() > above
 
-    def pause_if(self, wanted: Callable[[], bool]) -> None:
+    def pause_if(self, intake: Intake, wanted: Callable[[], bool]) -> None:
         """Take no more jobs if ``wanted`` says so when it is asked, in the AMQP thread; otherwise take them again.
 
-        Those nobody started on are given back: others may have free threads. Sweeps are taken all the same: they have
+        Those nobody started on are given back: others may have free places. Sweeps are taken all the same: they have
         a thread of their own.
         """
-        self._link.call(lambda: self._pause() if self._closed or wanted() else self._resume())
+        self._link.call(lambda: self._pause(intake) if self._closed or wanted() else self._resume(intake))
 
     def close_intake(self) -> None:
         """Take no more jobs, for good: this process ends."""
         self._closed = True
-        self._link.call(self._pause)
+        self._link.call(self._pause_all)
 
     def not_consuming(self) -> list[str]:
         """The queues that should be consumed and are not, unless on purpose."""
-        return [] if self._paused else sorted(queue for queue in list(self._consumers) if not self._hears(queue))
+        wanted = (queue for queue, intake in list(self._intakes.items()) if not intake.paused)
+        return sorted(queue for queue in wanted if not self._hears(queue))
 
     def unstarted(self) -> dict[str, int]:
         """How many messages of each queue were in hand and not begun at any one time lately, at most.
 
         Said of all others too, by the name '*': who says nothing about a queue may hold anything of it.
         """
-        return {"*": 0, **(self._unstarted.report() + self._aside.count())}
+        most = sum((intake.unstarted.report() for intake in self._all()), self._aside.count())
+        return {"*": 0, **most}
 
     def on_ready(self, channel: SwiftChannel) -> None:
         channel.add_on_cancel_callback(self._cancelled)
@@ -338,15 +357,19 @@ class Inbound(Side):
         channel.on_delivery = partial(self._arrived, channel)
         if self._connection is not None:
             self._connection.on_delivery = channel.on_delivery
-        self._start(channel, self._consumers)
+        self._start(channel, self._intakes)
 
     def on_lost(self) -> None:
         self._aside.lost()
-        self._order.expect(queue for queue in self._consumers if queue != SWEEPS)
-        self._unstarted.lost()
+        self._order.expect(queue for queue in self._intakes if queue != SWEEPS)
+        for intake in self._all():
+            intake.unstarted.lost()
 
-    def _add(self, queues: Collection[str], prefetch: int, on_delivery: OnDelivery) -> None:
-        self._consumers.update(dict.fromkeys(queues, (prefetch, on_delivery)))
+    def _all(self) -> set[Intake]:
+        return set(self._intakes.copy().values())
+
+    def _add(self, intake: Intake, queues: Collection[str]) -> None:
+        self._intakes.update(dict.fromkeys(queues, intake))
         if self.channel is not None and self.channel.is_open:
             self._start(self.channel, queues)
 
@@ -362,7 +385,7 @@ class Inbound(Side):
         if channel.hears(queue) or self._refuses(queue):
             return
         self._aside.consumer_started(queue)
-        channel.listen(queue, self._consumers[queue][0])
+        channel.listen(queue, self._intakes[queue].prefetch)
         if self._order.started(queue):
             channel.ask(queue, arguments(queue, self._queue_type))
 
@@ -375,13 +398,13 @@ class Inbound(Side):
         return channel is not None and channel.hears(queue)
 
     def _refuses(self, queue: str) -> bool:
-        return self._paused and queue != SWEEPS
+        return self._intakes[queue].paused
 
     def _cancelled(self, frame: Any) -> None:
         """RabbitMQ ended the consumer: somebody deleted its queue. Nobody else would tell us."""
         if self.channel is not None and (queue := self.channel.forget(frame.method.consumer_tag)):
             log.warning("RabbitMQ no longer has queue %s; it is declared again", queue)
-            self._link.later(LISTEN_AGAIN, partial(self._add, [queue], *self._consumers[queue]))
+            self._link.later(LISTEN_AGAIN, partial(self._add, self._intakes[queue], [queue]))
 
     def _arrived(
         self, channel: SwiftChannel, consumer: str, tag: int, body: bytes, headers: dict[str, Any] | None = None
@@ -395,9 +418,10 @@ class Inbound(Side):
             return
         delivery = Delivery(message, channel, tag, queue, headers)
         if queue != SWEEPS:
+            intake = self._intakes[queue]
             channel.busy.add(queue)
-            self._unstarted.add(delivery)
-            if self._paused:
+            intake.unstarted.add(delivery)
+            if intake.paused:
                 self._refuse(delivery)
                 return
             if not self._order.over:
@@ -407,20 +431,20 @@ class Inbound(Side):
 
     def _refuse(self, delivery: Delivery) -> None:
         """A queue that was idle when this process paused has a message after all: it is for others."""
-        self._unstarted.discard(delivery)
+        self._intakes[delivery.queue].unstarted.discard(delivery)
         with self.together():
             delivery.channel.leave(delivery.queue)
             self._return(delivery)
 
     def _hand_out(self, delivery: Delivery) -> None:
         try:
-            self._consumers[delivery.queue][1](delivery)
+            self._intakes[delivery.queue].on_delivery(delivery)
         except Exception:
             # Raised on, it would end the connection, and the message would come back and end it again, for ever.
             log.exception(
                 "queue %s: a message that could not be handed over was sent to the dead letters", delivery.queue
             )
-            self._unstarted.discard(delivery)
+            self._intakes[delivery.queue].unstarted.discard(delivery)
             delivery.channel.basic_nack(delivery.tag, requeue=False)
 
     def _acknowledge(self, deliveries: list[Delivery]) -> None:
@@ -451,8 +475,7 @@ class Inbound(Side):
             self._return(delivery)
             return
         self._link.later(seconds, partial(self._hand_out_again, delivery))
-        prefetch, _ = self._consumers[delivery.queue]
-        if self._aside.add(delivery, prefetch) and delivery.channel.hears(delivery.queue):
+        if self._aside.add(delivery, self._intakes[delivery.queue].prefetch) and delivery.channel.hears(delivery.queue):
             delivery.channel.leave(delivery.queue)
             self._listen(delivery.channel, delivery.queue)
 
@@ -460,43 +483,49 @@ class Inbound(Side):
         self._aside.remove(delivery)
         if not delivery.live or delivery.channel is not self.channel:
             return
-        if self._paused:
+        intake = self._intakes[delivery.queue]
+        if intake.paused:
             self._return(delivery)
             return
-        self._unstarted.add(delivery)
+        intake.unstarted.add(delivery)
         self._hand_out(delivery)
 
     def _return(self, delivery: Delivery) -> None:
         delivery.returned = True
         self.give_back([delivery])
 
-    def _pause(self) -> None:
+    def _pause(self, intake: Intake) -> None:
         """Idle queues keep their consumers: a process with hundreds of them pauses and resumes all the time."""
-        self._paused = True
+        intake.paused = True
         self._order.release()
         if self.channel is None or not self.channel.is_open:
             return
         with self.together():
             for queue in self.channel.heard() if self._closed else list(self.channel.busy):
-                if queue != SWEEPS:
+                if self._intakes[queue] is intake:
                     self.channel.leave(queue)
-            if taken := list(self._unstarted.take()):
+            if taken := list(intake.unstarted.take()):
                 self.give_back(taken)
 
-    def _resume(self) -> None:
-        if not self._paused:
+    def _pause_all(self) -> None:
+        for intake in self._all():
+            if SWEEPS not in intake.queues:
+                self._pause(intake)
+
+    def _resume(self, intake: Intake) -> None:
+        if not intake.paused:
             return
-        self._paused = False
+        intake.paused = False
         if self.channel is not None and self.channel.is_open:
             with self.together():
-                for queue in self._ranked(queue for queue in self._consumers if not self._hears(queue)):
+                for queue in self._ranked(queue for queue in intake.queues if not self._hears(queue)):
                     self._listen(self.channel, queue)
 
 
 class PhasesThread(ConsumerThread):
     """One for all phase queues of a process. Dramatiq would start one for each, to wait for what comes elsewhere."""
 
-    def __init__(self, worker: Worker, queues: Collection[str]) -> None:
+    def __init__(self, worker: Worker, intakes: Sequence[Intake]) -> None:
         super().__init__(
             broker=worker.broker,
             queue_name="all phases",
@@ -504,23 +533,26 @@ class PhasesThread(ConsumerThread):
             work_queue=worker.work_queue,
             worker_timeout=worker.worker_timeout,
         )
-        self.queues = queues
+        self.intakes = intakes
 
 
-def consume_in_one_thread(worker: Worker, queues: Collection[str]) -> None:
+def consume_in_one_thread(worker: Worker, threads: Intake, *others: Intake) -> PhasesThread:
     """Before the worker boots: it adds a consumer for each queue that has none, and then these have one.
 
     ``Worker.consumers`` is where its threads look for whoever acknowledges a queue's messages, too. Everything that
     Dramatiq does to all of them, it may do to the same one again: pause, resume, stop, join, close.
     """
+    thread = PhasesThread(worker, [threads, *others])
+    threads.on_delivery = thread.handle_message
+    queues = [queue for intake in thread.intakes for queue in intake.queues]
     if queues:
-        thread = PhasesThread(worker, queues)
         worker.consumers.update(dict.fromkeys(queues, thread))
         thread.start()
+    return thread
 
 
 class PhaseConsumer(Consumer):
-    """Hands deliveries straight to Dramatiq's work queue; the consumer thread itself only waits.
+    """Hands deliveries straight to Dramatiq's work queue or to the event loop; the consumer thread itself only waits.
 
     Reconnecting is the link's business, so this consumer never breaks.
     """
@@ -528,18 +560,17 @@ class PhaseConsumer(Consumer):
     def __init__(
         self,
         inbound: Inbound,
-        queues: Collection[str],
-        prefetch: int,
+        intakes: Iterable[Intake],
         timeout: float,
         *,
-        on_delivery: Callable[[Delivery], None],
         on_close: Callable[[], None],
     ) -> None:
         self._inbound = inbound
         self._timeout = timeout
         self._closed = Event()
         self._on_close = on_close
-        inbound.consume(queues, prefetch, on_delivery)
+        for intake in intakes:
+            inbound.consume(intake)
 
     def __next__(self) -> MessageProxy | None:
         self._closed.wait(self._timeout)
@@ -568,7 +599,7 @@ class SweepConsumer(Consumer):
         self._timeout = timeout
         self._run = run
         self._arrived: SimpleQueue[Delivery] = SimpleQueue()
-        inbound.consume([queue], 1, self._arrived.put)
+        inbound.consume(Intake([queue], 1, self._arrived.put))
 
     def __next__(self) -> MessageProxy | None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ import orjson
 
 from pipeline.declare.errors import Cancelled, Misuse, StaleClaim
 from pipeline.declare.phase import idempotency_key
+from pipeline.declare.waited import DONE, LaterRows, Rows, Then, Waited
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Executable
@@ -61,7 +62,8 @@ def _number(digits: str) -> int | float | str:
     return int(digits) if abs(size) < 2**63 else size
 
 
-Write = Callable[["Connection"], object]
+# An async function gets what it can await: ``execute``, ``scalar`` and ``run_sync`` of a connection.
+Write = Callable[["Connection"], object] | Callable[[Any], Awaitable[object]]
 Values = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 # Alone, or with its values.
 Statement = Union["Executable", tuple["Executable", Values]]
@@ -136,29 +138,34 @@ class Services:
         """Where the folders of attempts are."""
         return Path(gettempdir()) / "pipeline-jobs" / "test"
 
-    def read(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    def read(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | LaterRows:
         """Rows of a short query."""
         raise RuntimeError(
             "this job has no database: pass services=FakeServices(read=…) when you build a Job in a test"
         )
 
-    def keep(self, statement: str, parameters: Mapping[str, Any]) -> bool:
+    def keep(self, statement: str, parameters: Mapping[str, Any]) -> bool | Awaitable[bool]:
         """Write a checkpoint; False when the attempt no longer holds its job."""
         raise RuntimeError(
             "this job has no database: pass services=FakeServices(keep=…) when you build a Job in a test"
         )
 
-    def report(self, done: int, total: int) -> bool:
+    def report(self, done: int, total: int) -> bool | Awaitable[bool]:
         """Show progress; False when the attempt no longer holds its job."""
         return True
 
-    def take_permit(self, rate_limit: str, calls: int) -> None:
+    def take_permit(self, rate_limit: str, calls: int) -> Awaitable[None] | None:
         """Wait for the rate limit, or raise Snooze."""
+        return None
 
 
 @dataclass
 class Job:
-    """One attempt at one phase. Build it yourself to test a phase without broker or database: ``Job({"url": …})``."""
+    """One attempt at one phase. Build it yourself to test a phase without broker or database: ``Job({"url": …})``.
+
+    In an ``async def`` phase await what waits: ``rows = await job.read(…)``, ``await job.keep(…)``,
+    ``await job.progress(…)``, ``await job.limit(…)``.
+    """
 
     body: dict[str, Any]
     id: UUID = NOBODY
@@ -195,28 +202,40 @@ class Job:
         self.has_folder = True
         return folder
 
-    def read(self, statement: str, **parameters: Any) -> Sequence[Mapping[str, Any]]:
+    def read(self, statement: str, **parameters: Any) -> Rows:
         """Rows of a short query, in a transaction of its own."""
-        return self.services.read(statement, parameters)
+        rows = self.services.read(statement, parameters)
+        return rows if isinstance(rows, Rows) else Rows(rows)
 
-    def progress(self, done: int, total: int) -> None:
+    def progress(self, done: int, total: int) -> Waited:
         """Show how far the phase is. Raises when the attempt has lost its job, so that long work stops early."""
         self.check()
-        if not self.services.report(done, total):
-            raise StaleClaim(f"job {self.id}: fence {self.fence} is no longer held; the attempt stops here")
+        return self._held(self.services.report(done, total), "the attempt stops here")
 
-    def keep(self, statement: str, **parameters: Any) -> None:
+    def keep(self, statement: str, **parameters: Any) -> Waited:
         """Write a checkpoint now, in a transaction of its own. Raises, and writes nothing, when the job is lost."""
         self.check()
-        if not self.services.keep(statement, parameters):
-            raise StaleClaim(f"job {self.id}: fence {self.fence} is no longer held; nothing was kept")
+        return self._held(self.services.keep(statement, parameters), "nothing was kept")
 
-    def limit(self, rate_limit: str, calls: int = 1) -> None:
+    def limit(self, rate_limit: str, calls: int = 1) -> Waited:
         """Return when so many calls may be made now under the rate limit's rate, which all workers share.
 
         Raises Snooze if that is further away: the job then comes back at the moment kept for it.
         """
-        self.services.take_permit(rate_limit, calls)
+        permit = self.services.take_permit(rate_limit, calls)
+        return DONE if permit is None else Then(permit)
+
+    def _held(self, held: bool | Awaitable[bool], consequence: str) -> Waited:
+        """Raise unless the attempt still holds its job: now, or once that is known."""
+
+        def check(answer: bool) -> None:
+            if not answer:
+                raise StaleClaim(f"job {self.id}: fence {self.fence} is no longer held; {consequence}")
+
+        if isinstance(held, bool):
+            check(held)
+            return DONE
+        return Then(held, check)
 
     def check(self) -> None:
         """Raise if the job was cancelled or taken over. Call it in long loops that cannot be interrupted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Literal
 
 from pipeline.declare.backoff import Backoff
 
@@ -11,6 +12,8 @@ NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 BODY_LIMIT = 64 * 1024
 # Half of what RabbitMQ takes (the policy in rabbitmq/definitions.json): copies of lost messages may add to it.
 HIGHEST_QUEUE_LIMIT = 5000
+
+Kind = Literal["thread", "async", "isolated"]
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,18 @@ class PhaseSpec:
     throttle: Throttle | None = None
     shared_limit: bool = False
     start_first: bool = False
+    # Its function is a coroutine function.
+    asynchronous: bool = False
     # The RabbitMQ queue of the phase, and the Dramatiq actor's name: global to a broker, so it carries the workflow.
     queue: str = field(init=False)
     actor: str = field(init=False)
+
+    @property
+    def kind(self) -> Kind:
+        """What it needs to run: each kind has places of its own."""
+        if self.isolated:
+            return "isolated"
+        return "async" if self.asynchronous else "thread"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queue", f"{self.workflow}.{self.name}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
 from dramatiq.middleware import raise_thread_exception
@@ -17,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.broker.inbound import Inbound
 from pipeline.declare.errors import Misuse, Permanent
-from pipeline.declare.job import Done, Job, Services, as_done, decode, encode
+from pipeline.declare.job import Done, Job, Services, Write, as_done, decode, encode
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import DeclaredPhase, Work
 from pipeline.journey import checkpoint, unclaimed
@@ -29,9 +30,20 @@ from pipeline.observe.instruments import count, observe_duration, phase_span
 from pipeline.store import database
 from pipeline.store.gateway import sending, settlement
 from pipeline.store.gateway.settlement import Release, Snooze
-from pipeline.store.group_commit import Ask, ClaimRow, Completed, Completion, Continued, Lost
+from pipeline.store.group_commit import (
+    Ask,
+    ClaimRow,
+    Completed,
+    Completion,
+    Continued,
+    Lost,
+    Signal,
+    ThreadSignal,
+)
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import psycopg
 
     from pipeline.broker.inbound import Delivery
@@ -39,6 +51,8 @@ if TYPE_CHECKING:
     from pipeline.store.gateway.settlement import TakeOver
     from pipeline.store.group_commit import ClaimVerdict
     from pipeline.worker.process import WorkerProcess
+
+Answer = TypeVar("Answer")
 
 log = logs.get("pipeline.worker")
 
@@ -56,30 +70,115 @@ CONSUMER_TIMEOUT = 1800.0
 LONGEST_CARRIED = 0.8 * CONSUMER_TIMEOUT
 
 
-def execute(worker: WorkerProcess, phase: DeclaredPhase, message: tuple[object, ...]) -> None:
+class Place:
+    """Where an attempt runs, and how it waits there. This is one of Dramatiq's threads, which blocks; the event loop
+    has another, and continues with other jobs meanwhile.
+
+    An attempt is one coroutine in both. In a thread nothing that it awaits ever yields.
+    """
+
+    # Whether it can wait for a child process.
+    isolates = True
+
+    def signal(self) -> Signal:
+        """A signal that can be waited for here."""
+        return ThreadSignal()
+
+    async def wait(self, signal: Signal) -> None:
+        """Until it is set."""
+        cast(ThreadSignal, signal).wait()
+
+    async def call(self, work: Callable[..., Answer], *args: Any) -> Answer:
+        """Call what may block: PostgreSQL, or a pause."""
+        return work(*args)
+
+    async def look(self, look: Future[Answer]) -> Answer:
+        """What somebody else is finding out."""
+        return look.result()
+
+    def stopper(self) -> Callable[[], None]:
+        """How to stop the work that begins here now, from any thread."""
+        return partial(raise_thread_exception, threading.get_ident(), Interrupted)
+
+    def stopped(self, error: BaseException | None) -> None:
+        """The work ended after it was told to stop: nothing of that may reach what runs here next."""
+        if isinstance(error, Interrupted):
+            return
+        # The exception may still be on its way to this thread.
+        try:
+            for _ in range(1000):
+                pass
+        except Interrupted:
+            pass
+
+    def runner(self) -> object:
+        """What is blocked if the work does not end."""
+        return threading.current_thread()
+
+    def services(self, services: AttemptServices) -> Services:
+        """What a job reaches outside of its function, as the function waits for it."""
+        return services
+
+    async def returned(self, job: Job, value: Any) -> object:
+        """What the phase returned, in the end."""
+        return value
+
+    def writer(self, attempt: Attempt, done: Done) -> Write:
+        """What writes the phase's rows."""
+        if inspect.iscoroutinefunction(done.write):
+            raise Misuse("Done(write=…) was given an async function by a phase that is not async: use def for both")
+        return done.execute
+
+
+THREAD = Place()
+
+
+class Elsewhere(Exception):
+    """The attempt needs a place of another kind: its job crashed before, and runs isolated now."""
+
+
+def in_thread(journey: Coroutine[Any, Any, None]) -> None:
+    """Run an attempt in this thread, to its end."""
+    try:
+        journey.send(None)
+    except StopIteration:
+        return
+    raise RuntimeError("an attempt in a thread waits for nothing but what blocks")
+
+
+async def execute(
+    worker: WorkerProcess, phase: DeclaredPhase, message: tuple[object, ...], delivery: Delivery, place: Place
+) -> None:
     """Claim the message's job, do the work, settle. Errors go to the Retries middleware, which settles them."""
-    delivery = worker.delivery()
     # From here on the message is acknowledged only for a reason: a settled job, or nothing to do.
     delivery.deferred = True
     # A job that continues in this worker comes with its attempt.
-    attempt = delivery.attempt or receive(worker, phase.spec, message, delivery)
+    attempt = delivery.attempt or await receive(worker, phase.spec, message, delivery, place)
     if attempt is None:
         return
+    attempt.place = place
+    if attempt.isolated and not place.isolates:
+        worker.held.add(attempt)
+        raise Elsewhere
     # The heartbeat goes on until the settlement commits, however long PostgreSQL lets it wait. After an exception that
     # is the Retries middleware's business.
-    done = run(worker, attempt, phase.work)
+    done = await run(worker, attempt, phase.work)
     if failpoints.armed:
         failpoints.reach("phase.ended")
-    settle(worker, attempt, done)
+    await settle(worker, attempt, done)
 
 
-def receive(worker: WorkerProcess, spec: PhaseSpec, message: tuple[object, ...], delivery: Delivery) -> Attempt | None:
+async def receive(
+    worker: WorkerProcess, spec: PhaseSpec, message: tuple[object, ...], delivery: Delivery, place: Place
+) -> Attempt | None:
     """Claim the message's job, or find out that there is nothing to do."""
     if not worker.inbound.begin(delivery):
         return None
     if failpoints.armed:
         failpoints.reach("message.received")
     try:
+        if spec.queue != delivery.queue:
+            raise InvalidEnvelope(f"invalid envelope: the actor of {spec.queue} was named in queue {delivery.queue}")
         ref = read_ref(spec, message)
     except InvalidEnvelope as error:
         count("refused.invalid_envelope")
@@ -87,40 +186,50 @@ def receive(worker: WorkerProcess, spec: PhaseSpec, message: tuple[object, ...],
         delivery.fail()
         delivery.deferred = False
         return None
-    attempt = delivery.attempt = claim(worker, spec, ref, delivery)
+    attempt = delivery.attempt = await claim(worker, spec, ref, delivery, place)
     return attempt
 
 
-def run(worker: WorkerProcess, attempt: Attempt, work: Work) -> Done | Completed:
-    """Do the work, in this thread or in a child process of its own."""
+async def run(worker: WorkerProcess, attempt: Attempt, work: Work) -> Done | Completed:
+    """Do the work: here, or in a child process of its own."""
     job = worker.job(attempt)
     attempt.job = job
     worker.held.add(attempt)
     started = monotonic()
     try:
-        with attempt, phase_span(attempt.spec.queue, job.traceparent, job=str(job.id), fence=job.fence) as traceparent:
-            job.span = traceparent
-            return worker.run_isolated(attempt) if attempt.isolated else as_done(work(job))
+        span = phase_span(attempt.spec.queue, job.traceparent, job=str(job.id), fence=job.fence)
+        with attempt, logs.about(attempt), span as job.span:
+            if attempt.isolated:
+                return worker.run_isolated(attempt)
+            return as_done(await attempt.place.returned(job, work(job)))
     finally:
         if not attempt.abandoned:
             observe_duration(attempt.spec.queue, monotonic() - started)
         job.clean_up()
 
 
-def claim(worker: WorkerProcess, spec: PhaseSpec, ref: MessageRef, delivery: Delivery) -> Attempt | None:
+async def claim(
+    worker: WorkerProcess, spec: PhaseSpec, ref: MessageRef, delivery: Delivery, place: Place
+) -> Attempt | None:
     """A claim, or None when there is nothing to do now: the message has done its part, for a reason that is counted,
     or it is set aside because nothing can be said yet."""
     for _ in range(LOOKS):
-        row = worker.committer.claim(Ask(ref.job_id, spec.queue, ref.send, ref.sent_at, delivery))
+        ask = Ask(ref.job_id, spec.queue, ref.send, ref.sent_at, delivery, place.signal())
+        worker.committer.claim(ask)
+        await place.wait(ask.signal)
+        row = ask.row()
         verdict: ClaimVerdict | TakeOver = row.verdict
         if verdict == "claimed":
             return _attempt(spec, ref.job_id, row, delivery)
         if verdict == "running" and ref.send is not None:
-            verdict = unclaimed.meet(worker, ref, row.holder or "", row.fence, delivery)
-        if verdict == "locked" and unclaimed.set_aside(worker, delivery):
+            holder = row.holder or ""
+            gone = await place.look(worker.holders.look(ref.job_id, holder))
+            met = partial(unclaimed.meet, worker, ref, delivery, holder=holder, fence=row.fence, gone=gone)
+            verdict = await place.call(met)
+        if verdict == "locked" and await place.call(unclaimed.set_aside, worker, delivery):
             return None
         if verdict not in ("locked", "claimed", "changed"):
-            unclaimed.refuse(worker, ref, delivery, verdict)
+            await place.call(unclaimed.refuse, worker, ref, delivery, verdict)
             return None
     worker.inbound.set_aside(delivery, unclaimed.LONGEST_ASIDE)
     return None
@@ -144,8 +253,8 @@ def _attempt(spec: PhaseSpec, job_id: UUID, row: ClaimRow, delivery: Delivery) -
     )
 
 
-def settle(worker: WorkerProcess, attempt: Attempt, done: Done | Completed) -> None:
-    """Success: with writes in one transaction of their own, without them in the process's next batch."""
+async def settle(worker: WorkerProcess, attempt: Attempt, done: Done | Completed) -> None:
+    """Success: with writes in one transaction with them, without any in the process's next batch."""
     if not isinstance(done, Done):
         finished(worker, attempt, done)
         return
@@ -153,14 +262,19 @@ def settle(worker: WorkerProcess, attempt: Attempt, done: Done | Completed) -> N
     continuing = worker.advance.way(attempt)
     if done.write is None:
         if attempt.finish():
-            completion = Completion(attempt, result, continuing)
-            worker.committer.complete(completion)
-            if continuing is not None:
-                completion.wait()
+            signal = None if continuing is None else attempt.place.signal()
+            worker.committer.complete(Completion(attempt, result, continuing, signal))
+            if signal is not None:
+                await attempt.place.wait(signal)
         return
     from pipeline.journey.write import settle_with_write  # which needs this module first
 
-    settle_with_write(worker, attempt, done.execute, result, continuing)
+    write = attempt.place.writer(attempt, done)
+    # An async function's statements come one by one: it gets a transaction of its own.
+    shares = not inspect.iscoroutinefunction(done.write)
+    await attempt.place.call(
+        partial(settle_with_write, worker, attempt, write, result=result, continuing=continuing, shares=shares)
+    )
 
 
 def finished(worker: WorkerProcess, attempt: Attempt, completed: Completed) -> None:
@@ -209,15 +323,16 @@ class Attempt:
     result: str | None = None
     reason: str | None = None
     job: Job | None = None
-    stop: Callable[[], None] = lambda: None
-    thread: threading.Thread | None = None
+    # How an interrupt reaches the work; None before it begins and after it ended.
+    stop: Callable[[], None] | None = None
+    place: Place = THREAD
+    runner: object = None
     using: psycopg.Connection[Any] | None = None
     deadline: float = field(init=False)
     _limit: float = field(init=False)
     interrupted_at: float = float("inf")
     finished: bool = False
     abandoned: bool = False
-    _working: int | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _cancelling: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -243,32 +358,31 @@ class Attempt:
         )
 
     def __enter__(self) -> Attempt:
-        self.thread = threading.current_thread()
+        self.runner = self.place.runner()
         with self._lock:
-            # Told to stop before it began: while it waited for a thread.
+            # Told to stop before it began: while it waited for a place.
             if self.reason is not None:
                 raise Interrupted
-            self._working = threading.get_ident()
+            # A child process brings its own way to be stopped.
+            self.stop = None if self.isolated else self.place.stopper()
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         with self._lock:
-            self._working = None
-        if self.reason is not None and not self.isolated and not isinstance(exc[1], Interrupted):
-            self._absorb()
+            self.stop = None
+        if self.reason is not None and not self.isolated:
+            self.place.stopped(error)
 
     def interrupt(self, reason: str) -> None:
-        """Tell the attempt to stop: 'cancelled', 'lost', 'time_limit' or 'shutdown'. The first reason stands."""
+        """Tell it to stop: 'cancelled', 'lost', 'time_limit', 'shutdown' or 'blocked'. The first reason stands."""
         with self._lock:
             if self.reason is not None or self.finished:
                 return
             self.reason, self.interrupted_at = reason, monotonic()
             if self.job is not None and reason in ("cancelled", "lost"):
                 self.job.lost = reason
-            if self.isolated:
+            if self.stop is not None:
                 self.stop()
-            elif self._working is not None:
-                raise_thread_exception(self._working, Interrupted)  # type: ignore[no-untyped-call]
 
     def finish(self) -> bool:
         """The attempt is over, and its thread settles it. False if that was done without it: nothing of it counts."""
@@ -277,7 +391,7 @@ class Attempt:
             return self.finished
 
     def give_up(self) -> bool:
-        """Settle it without its thread, which does not come back. False if it did after all."""
+        """Settle it without its place, which does not come back. False if it did after all."""
         with self._lock:
             if self.finished or self.abandoned:
                 return False
@@ -309,11 +423,11 @@ class Attempt:
 
     def begin_write(self) -> None:
         """The work is done; its write is bounded by what is left of the time limit, or by a little more."""
-        self.thread, self.deadline = threading.current_thread(), max(self._limit, monotonic() + WRITE_TIME)
+        self.runner, self.deadline = self.place.runner(), max(self._limit, monotonic() + WRITE_TIME)
 
     def detach(self) -> None:
-        """The work is done and its thread is free; the settlement waits elsewhere, and its time is not limited."""
-        self.thread, self.deadline = None, float("inf")
+        """The work is done and its place is free; the settlement waits elsewhere, and its time is not limited."""
+        self.runner, self.deadline = None, float("inf")
 
     def pause(self, seconds: float) -> None:
         """Sleep, unless the attempt is told to stop: then raise Interrupted."""
@@ -322,14 +436,6 @@ class Attempt:
             sleep(min(left, STEP))
         if self.reason is not None:
             raise Interrupted
-
-    def _absorb(self) -> None:
-        # The exception may still be on its way to this thread; it must not hit the next job.
-        try:
-            for _ in range(1000):
-                pass
-        except Interrupted:
-            pass
 
 
 def _with(results: str, phase: str, result: str | None) -> str:
@@ -393,7 +499,7 @@ class Advance:
         self._following = following
 
     def way(self, attempt: Attempt) -> str | None:
-        """The queue that the job may continue in here. None if the thread or the message is needed for something else.
+        """The queue that the job may continue in here. None if the place or the message is needed for something else.
 
         Order between phases is the workflow's choice: a job that began goes first, unless one of a higher priority
         waits in this process (finish-first); or it goes only if nothing else waits (start-first).
@@ -401,7 +507,10 @@ class Advance:
         following = self._following.get(attempt.spec.queue)
         if following is None or not attempt.delivery.live or not self._inbound.consumes(following.queue):
             return None
-        if self._inbound.has_waiting(None if following.start_first else attempt.priority):
+        # A place of one kind is none of another; a job that runs isolated because it crashed has one of a third.
+        if following.kind != attempt.spec.kind or attempt.isolated != attempt.spec.isolated:
+            return None
+        if self._inbound.has_waiting(following.queue, None if following.start_first else attempt.priority):
             return None
         carried = monotonic() - attempt.delivery.arrived
         return following.queue if carried + following.time_limit <= LONGEST_CARRIED else None
@@ -424,7 +533,7 @@ class Advance:
             attempt.delivery.attempt = attempt.job = None
 
     def _continue(self, ended: Attempt, continued: Continued) -> None:
-        """The job is ours again, in its next phase: a thread takes it up as if a message had brought it."""
+        """The job is ours again, in its next phase: it is taken up as if a message had brought it."""
         spec = self._following[ended.spec.queue]
         message = compose(
             job_id=ended.job_id,
@@ -454,7 +563,7 @@ class Advance:
                 sleep(ASK_AGAIN)
 
     def release(self) -> None:
-        """At the end: what no thread has taken up waits for another worker. Tried once: its message comes back, too."""
+        """At the end: what nobody has taken up here waits for another worker. Tried once: its message comes back."""
         unbegun = [attempt for attempt in self._held.all() if attempt.job is None and not attempt.finished]
         try:
             for attempt in unbegun:
@@ -487,7 +596,12 @@ class AttemptServices(Services):
         return checkpoint.report_progress(self._attempt, done, total)
 
     def take_permit(self, rate_limit: str, calls: int) -> None:
-        take_permit(self._attempt.job_id, rate_limit, calls)
+        if (pause := self.permit_in(rate_limit, calls)) > 0:
+            sleep(pause)
+
+    def permit_in(self, rate_limit: str, calls: int) -> float:
+        """The seconds until the permit is valid."""
+        return take_permit(self._attempt.job_id, rate_limit, calls)
 
 
 def job_of(attempt: Attempt, folder: Callable[[], Path]) -> Job:
@@ -502,5 +616,5 @@ def job_of(attempt: Attempt, folder: Callable[[], Path]) -> Job:
         fence=attempt.fence,
         trace_id=attempt.trace_id,
         span_id=attempt.span_id,
-        services=AttemptServices(attempt, folder),
+        services=attempt.place.services(AttemptServices(attempt, folder)),
     )

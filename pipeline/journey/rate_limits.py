@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from time import monotonic, sleep
+from time import monotonic
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -82,16 +82,15 @@ class Permits:
         self._leases: dict[str, Leased] = {}
         self._lock = threading.Lock()
 
-    def take(self, job_id: UUID, rate_limit: str, calls: int) -> None:
-        """Sleep until the permit is valid, or raise Snooze when it is further away."""
+    def take(self, job_id: UUID, rate_limit: str, calls: int) -> float:
+        """The seconds until the permit is valid. Raises Snooze when that is further away."""
         with self._lock:
             leased = self._leases.setdefault(rate_limit, Leased())
         with leased.lock:
             # A lease may be void by the time it arrives, if PostgreSQL was slow to answer: ask again then.
             while (pause := leased.take(calls, monotonic())) is None:
                 self._lease(leased, job_id, rate_limit, calls)
-        if pause > 0:
-            sleep(pause)
+        return pause
 
     def _lease(self, leased: Leased, job_id: UUID, rate_limit: str, calls: int) -> None:
         asked = monotonic()
@@ -118,9 +117,9 @@ class Permits:
             leased.permits.append((now + first_in + place * spacing, asked + first_in + place * spacing + grace))
 
 
-def take_permit(job_id: UUID, rate_limit: str, calls: int) -> None:
-    """See Job.limit."""
-    _permits().take(job_id, rate_limit, calls)
+def take_permit(job_id: UUID, rate_limit: str, calls: int) -> float:
+    """See Job.limit: the caller sleeps for so many seconds, and then has it."""
+    return _permits().take(job_id, rate_limit, calls)
 
 
 @lru_cache(maxsize=1)

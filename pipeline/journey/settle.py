@@ -119,7 +119,7 @@ def _transition(attempt: Attempt, error: BaseException) -> Transition | None:
 
 
 def _interrupted(attempt: Attempt) -> Transition | None:
-    if attempt.reason == "shutdown":
+    if attempt.reason in ("shutdown", "blocked"):
         return Release()
     if attempt.reason == "time_limit":
         return _retry(attempt, f"the time limit of {attempt.spec.time_limit:g} s was exceeded")

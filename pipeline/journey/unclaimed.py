@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from time import sleep
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,8 @@ from pipeline.store import database
 from pipeline.store.gateway import client, session, settlement
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from pipeline.broker.inbound import Delivery
     from pipeline.journey.message import MessageRef
     from pipeline.store.gateway.settlement import TakeOver
@@ -46,12 +50,51 @@ def set_aside(worker: WorkerProcess, delivery: Delivery) -> bool:
     return True
 
 
-def meet(worker: WorkerProcess, ref: MessageRef, holder: str, fence: int, delivery: Delivery) -> TakeOver:
+class Holders:
+    """Whether the holders of jobs that messages meet running are gone. Each is looked at once for all who ask.
+
+    A process that dies leaves as many messages as it had jobs in hand, and they arrive together.
+    """
+
+    def __init__(self, worker: WorkerProcess) -> None:
+        self._worker = worker
+        self._looks: dict[object, Future[bool]] = {}
+        self._lock = threading.Lock()
+
+    def look(self, job_id: UUID, holder: str) -> Future[bool]:
+        """The answer comes after two looks. A job of this very worker is gone if nobody here runs it."""
+        if holder == self._worker.id:
+            return self._begin(job_id, lambda: not self._worker.runs(job_id))
+        return self._begin(holder, lambda: _lock_is_free(self._worker, holder))
+
+    def _begin(self, whom: object, gone: Callable[[], bool]) -> Future[bool]:
+        with self._lock:
+            if whom in self._looks:
+                return self._looks[whom]
+            look = self._looks[whom] = Future()
+        threading.Thread(target=self._look, args=(whom, gone, look), daemon=True).start()
+        return look
+
+    def _look(self, whom: object, gone: Callable[[], bool], look: Future[bool]) -> None:
+        try:
+            seen = _seen_twice(gone)
+        except BaseException as error:
+            self._forget(whom)
+            look.set_exception(error)
+            return
+        self._forget(whom)
+        look.set_result(seen)
+
+    def _forget(self, whom: object) -> None:
+        """Whoever asks from now on needs a new look."""
+        with self._lock:
+            del self._looks[whom]
+
+
+def meet(
+    worker: WorkerProcess, ref: MessageRef, delivery: Delivery, *, holder: str, fence: int, gone: bool
+) -> TakeOver:
     """The job runs elsewhere. A living holder keeps it; a dead one loses it to us, under a new fence."""
-    if holder == worker.id:
-        free, gone = False, _seen_twice(lambda: not worker.runs(ref.job_id))
-    else:
-        free = gone = _seen_twice(lambda: _lock_is_free(worker, holder))
     if holder == worker.id and not gone:
         return "held"
     # A take-over whose answer is lost must be asked for again by us: to all others we would look like its holder.
@@ -66,7 +109,7 @@ def meet(worker: WorkerProcess, ref: MessageRef, holder: str, fence: int, delive
             delivery=delivery.id,
         )
     )
-    if free:
+    if gone and holder != worker.id:
         database.insist(settlement.tell_maintenance)
     if verdict == "claimed":
         if failpoints.armed:

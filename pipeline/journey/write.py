@@ -111,15 +111,18 @@ def settle_with_write(
     worker: WorkerProcess,
     attempt: Attempt,
     write: Write,
+    *,
     result: str | None,
     continuing: str | None,
+    shares: bool = True,
 ) -> None:
     """End the attempt, sharing a commit if it can; while an application holds its job, without its thread."""
     attempt.begin_write()
-    shared = worker.writes.complete(SharedWrite(Completion(attempt, result, continuing), write))
-    if shared is not None:
-        finished(worker, attempt, shared)
-        return
+    if shares:
+        shared = worker.writes.complete(SharedWrite(Completion(attempt, result, continuing), write))
+        if shared is not None:
+            finished(worker, attempt, shared)
+            return
     complete = partial(complete_with_write, worker.no, attempt, write, result)
     try:
         finished(worker, attempt, complete(continuing, tries=TRIES))

@@ -46,6 +46,12 @@ def observe_duration(queue: str, seconds: float) -> None:
     count(f"duration.{queue}.ms", round(seconds * 1000))
 
 
+def observe_lag(seconds: float) -> None:
+    """Count one look at the event loop, and how late it turned."""
+    count("loop.looks")
+    count("loop.lag_ms", round(seconds * 1000))
+
+
 def outcomes(counters: dict[str, int], queues: list[str]) -> Iterator[tuple[str, str, str, int]]:
     """Counters named ``<queue>.<outcome>``: (name, queue, outcome, count)."""
     known = set(queues)

@@ -1,7 +1,7 @@
 """Group commit: claims and completions of all threads of a process go to PostgreSQL in one statement.
 
 A batch is whatever gathered while the previous one was being committed, and what the threads that it answered hand
-in right away. Threads wait for their claims, and for the completion of a job that they may continue with; other
+in right away. Attempts wait for their claims, and for the completion of a job that they may continue with; other
 completions are not waited for: the acknowledgement follows the commit."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 from uuid import UUID
 
 import psycopg
@@ -223,25 +223,45 @@ class ClaimRow(NamedTuple):
     span_id: str
 
 
+class Signal(Protocol):
+    """Tells whoever waits for an answer that it is there. How one waits for it depends on where one runs."""
+
+    def set(self) -> None:
+        """It is there. Saying so again changes nothing."""
+
+
+class ThreadSignal:
+    """For a thread that blocks until then. A lock costs a third of what threading.Event does."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def set(self) -> None:
+        if self._lock.locked():
+            self._lock.release()
+
+    def wait(self) -> None:
+        with self._lock:
+            pass
+
+
 @dataclass(slots=True)
 class Ask:
-    """A thread's wish to claim the job of a delivery."""
+    """The wish to claim the job of a delivery."""
 
     job_id: UUID
     queue: str
     send: int | None
     sent_at: str | None
     delivery: Delivery
+    signal: Signal = field(default_factory=ThreadSignal)
     answer: ClaimRow | BaseException | None = None
-    _done: threading.Lock = field(default_factory=threading.Lock)
 
-    def __post_init__(self) -> None:
-        self._done.acquire()
-
-    def wait(self) -> ClaimRow:
-        """The claim's row: verdict, fence, …"""
-        with self._done:
-            pass
+    def row(self) -> ClaimRow:
+        """Once it is answered: verdict, fence, …"""
         if isinstance(self.answer, BaseException):
             raise self.answer
         assert self.answer is not None
@@ -249,28 +269,26 @@ class Ask:
 
     def resolve(self, answer: ClaimRow | BaseException) -> None:
         self.answer = answer
-        self._done.release()
+        self.signal.set()
 
 
 @dataclass(slots=True)
 class Completion:
-    """A finished phase; ``continuing`` is the next one's queue if this worker may go on.
+    """A finished phase; ``continuing`` is the next one's queue if this worker may continue with the job.
 
-    The thread that may go on waits for the answer: until then its place is kept for the job.
+    Whoever may continue waits for the ``signal``: until then its place is kept for the job.
     """
 
     attempt: Attempt
     result: str | None
     continuing: str | None = None
-    _answered: threading.Event = field(default_factory=threading.Event)
+    signal: Signal | None = None
 
-    def wait(self) -> None:
-        self._answered.wait()
-
-    def answer(self) -> None:
-        """The thread is free. What is asked again later asks without it."""
+    def answered(self) -> None:
+        """The place is free. What is asked again later asks without it."""
         self.continuing = None
-        self._answered.set()
+        if self.signal is not None:
+            self.signal.set()
 
 
 class GroupStatement:
@@ -400,12 +418,11 @@ class Committer:
     def start(self) -> None:
         self._thread.start()
 
-    def claim(self, ask: Ask) -> ClaimRow:
-        """Claim, together with what the other threads ask for; waits for the commit."""
+    def claim(self, ask: Ask) -> None:
+        """Claim, together with what others ask for. The signal comes after the commit."""
         with self._changed:
             self._asks.append(ask)
             self._wake()
-        return ask.wait()
 
     def complete(self, completion: Completion) -> None:
         """Complete without waiting."""
@@ -472,7 +489,7 @@ class Committer:
                 asks[0].resolve(error)
             else:
                 self._on_refused(completions[0], error)
-                completions[0].answer()
+                completions[0].answered()
             return
         if completions:
             self._completed(list(zip(completions, completed, strict=True)))
@@ -492,7 +509,7 @@ class Committer:
         if batch:
             self._on_completed(batch)
         for completion in (*locked, *(completion for completion, _ in batch)):
-            completion.answer()
+            completion.answered()
 
     def _one_by_one(self, asks: list[Ask], completions: list[Completion]) -> None:
         """One bad row must not fail its neighbours."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ class FakeServices(Services):
         self,
         *,
         read: Callable[[str, Mapping[str, Any]], Rows] | None = None,
-        keep: Callable[[str, Mapping[str, Any]], bool] | None = None,
+        keep: Callable[[str, Mapping[str, Any]], bool | Awaitable[bool]] | None = None,
         report: Callable[[int, int], bool] | None = None,
         take_permit: Callable[[str, int], None] | None = None,
         temp_root: Path | None = None,

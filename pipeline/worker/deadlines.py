@@ -64,7 +64,7 @@ class Watch:
         if attempt.reason is not None and not (attempt.finished or attempt.abandoned):
             if attempt.using is not None:
                 threading.Thread(target=_cancel, args=(attempt,), daemon=True).start()
-            if attempt.thread is not None and attempt.interrupted_at + GRACE <= now:
+            if attempt.runner is not None and attempt.interrupted_at + GRACE <= now:
                 self._abandon(attempt)
 
 
@@ -73,8 +73,8 @@ def _next_moment(attempt: Attempt) -> float:
         return NEVER
     if attempt.reason is None:
         return attempt.deadline
-    # One that no thread has begun learns of it when one does.
-    return NEVER if attempt.thread is None else attempt.interrupted_at + GRACE
+    # One that nobody has begun learns of it when somebody does.
+    return NEVER if attempt.runner is None else attempt.interrupted_at + GRACE
 
 
 def _cancel(attempt: Attempt) -> None:

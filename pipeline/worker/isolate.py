@@ -38,7 +38,7 @@ def run_isolated(worker: WorkerProcess, attempt: Attempt) -> Done | Completed:
     with _start(worker, attempt) as child:
         _stop_with(attempt, lambda: _kill(child))
         answer = _listen(child, attempt, lambda: _begin(worker, attempt, began))
-        _stop_with(attempt, lambda: None)
+        _stop_with(attempt, None)
     if answer is not None:
         return _read(answer)
     if attempt.reason == "time_limit" and not began.is_set():
@@ -50,11 +50,11 @@ def run_isolated(worker: WorkerProcess, attempt: Attempt) -> Done | Completed:
     raise Crashed(_cause_of_death(child.returncode))
 
 
-def _stop_with(attempt: Attempt, stop: Callable[[], None]) -> None:
+def _stop_with(attempt: Attempt, stop: Callable[[], None] | None) -> None:
     """How an interrupt ends the child; one that came before is obeyed now."""
     with attempt._lock:
         attempt.stop = stop
-        if attempt.reason is not None:
+        if attempt.reason is not None and stop is not None:
             stop()
 
 

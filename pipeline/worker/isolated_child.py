@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import importlib
+import inspect
 import os
 import resource
 import runpy
@@ -78,7 +80,8 @@ def _run(
     from pipeline.journey.settle import TRIES
     from pipeline.journey.write import StillLocked, complete_with_write
 
-    done = as_done(work(job))
+    value = work(job)
+    done = as_done(asyncio.run(value) if inspect.iscoroutine(value) else value)
     result = encode_result(attempt, done)
     if done.write is None:
         # Encoded as a thread would: what JSON makes of it is what later phases get, and it cannot fail again.

@@ -14,21 +14,23 @@ import orjson
 from dramatiq import Broker
 from dramatiq.broker import MessageProxy
 from dramatiq.middleware import Middleware, Retries
+from dramatiq.worker import WorkerThread
 from periodiq import PeriodiqMiddleware
 
 from pipeline import settings
 from pipeline.broker.broker import EngineActor, PipelineBroker
-from pipeline.broker.inbound import Delivery, Inbound, consume_in_one_thread
+from pipeline.broker.inbound import Delivery, Inbound, Intake, consume_in_one_thread
 from pipeline.broker.outbound import Link, Outbound
 from pipeline.broker.topology import SWEEPS, QueueType
 from pipeline.declare.errors import PipelineError
 from pipeline.declare.job import Done, Job
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.registry import DeclaredPhase, workflows
-from pipeline.journey.attempt import Advance, Attempt, Held, execute, job_of
+from pipeline.journey.attempt import THREAD, Advance, Attempt, Held, execute, in_thread, job_of
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.give_back import GiveBack
 from pipeline.journey.settle import DEAD_LETTERED, settle_error, settle_for_good
+from pipeline.journey.unclaimed import Holders
 from pipeline.maintenance import schedule, sweeps
 from pipeline.maintenance.leading import Leading
 from pipeline.maintenance.temp_folders import TempFolders, database_id
@@ -42,6 +44,7 @@ from pipeline.store.shared_writes import SharedWrites
 from pipeline.worker import isolate, startup
 from pipeline.worker.deadlines import GRACE, Watch
 from pipeline.worker.essential import essential_thread
+from pipeline.worker.event_loop import EventLoop
 from pipeline.worker.liveness import Liveness, new_worker_id
 from pipeline.worker.prepare import prepare
 from pipeline.worker.stuck import EXIT_CODE, StuckThreads
@@ -56,16 +59,17 @@ PATIENCE = 0.5
 
 
 class Saturation:
-    """Counts busy threads. If all stay busy for half a second, unstarted messages go back to their queues.
+    """Counts busy places of one kind. If all stay busy for half a second, unstarted messages go back to their queues.
 
     Whether to take messages is decided in one thread, the AMQP one, from what is true at that moment: whoever notices a
     change only asks for a decision.
     """
 
-    def __init__(self, link: Link, inbound: Inbound, threads: int) -> None:
+    def __init__(self, link: Link, inbound: Inbound, intake: Intake, places: int) -> None:
         self._link = link
         self._inbound = inbound
-        self._threads = threads
+        self._intake = intake
+        self._places = places
         self._busy = 0
         self._ended = 0
         self._paused = False
@@ -75,7 +79,7 @@ class Saturation:
     def started(self) -> None:
         with self._changed:
             self._busy += 1
-            if self._busy < self._threads or self._watching:
+            if self._busy < self._places or self._watching:
                 return
             self._watching = True
             seen = self._ended
@@ -88,23 +92,23 @@ class Saturation:
             resume, self._paused = self._paused, False
             self._changed.notify_all()
         if resume:
-            self._inbound.pause_if(lambda: self._paused)
+            self._inbound.pause_if(self._intake, lambda: self._paused)
 
     def wait_until_idle(self, timeout: float) -> bool:
-        """Whether no thread is busy, at the latest after so many seconds."""
+        """Whether no place is busy, at the latest after so many seconds."""
         deadline = monotonic() + timeout
         with self._changed:
             return self._changed.wait_for(lambda: self._busy <= 0, max(0.0, deadline - monotonic()))
 
     def _look(self, seen: int) -> None:
         with self._changed:
-            self._watching = self._busy >= self._threads
+            self._watching = self._busy >= self._places
             now = self._ended
             stuck = self._watching and now == seen
             if stuck:
                 self._paused, self._watching = True, False
         if stuck:
-            self._inbound.pause_if(lambda: self._paused)
+            self._inbound.pause_if(self._intake, lambda: self._paused)
         elif self._watching:
             self._link.later(PATIENCE, lambda: self._look(now))
 
@@ -129,7 +133,11 @@ class WorkerProcess:
         self.id = new_worker_id(settings.worker_id)
         self.log = logs.get("pipeline.worker").bind(worker=self.id)
         self.stuck: StuckThreads | None = None
+        self.loop: EventLoop | None = None
+        # Hands a delivery to the threads.
+        self.run_in_thread: Callable[[Delivery], None] = lambda _: None
         self.held = Held()
+        self.holders = Holders(self)
         self.liveness = Liveness(
             settings.dsn,
             self.id,
@@ -162,7 +170,7 @@ class WorkerProcess:
         return self._temp_folders.root(self.id)
 
     def delivery(self) -> Delivery:
-        """The message this thread is working on."""
+        """The message that this thread works on: Dramatiq gives an actor only its arguments."""
         delivery: Delivery = self._local.delivery
         return delivery
 
@@ -176,7 +184,7 @@ class WorkerProcess:
         self.held.wake()
 
     def runs(self, job_id: UUID) -> bool:
-        """Whether a thread of this process works on the job."""
+        """Whether this process works on the job."""
         return any(attempt.job_id == job_id for attempt in self.held.all())
 
     def job(self, attempt: Attempt) -> Job:
@@ -197,6 +205,8 @@ class WorkerProcess:
         self.writes.stop()
         self.advance.release()
         self.watch.stop()
+        if self.loop is not None:
+            self.loop.stop()
         drained = self.outbound.drain(2)
         self.liveness.stop(clean=drained and not self.held.all())
         self._temp_folders.close()
@@ -284,7 +294,8 @@ class Engine(Middleware):
     def __init__(self, declare_actors: Callable[[PipelineBroker], None]) -> None:
         self._declare_actors = declare_actors
         self._leading: Leading | None = None
-        self._saturation: Saturation | None = None
+        self._threads: Saturation | None = None
+        self._loop: Saturation | None = None
 
     def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
         with startup.whole_or_not_at_all():
@@ -297,9 +308,6 @@ class Engine(Middleware):
         # Workflows that were imported after the composition root.
         self._declare_actors(ours)
         inbound, outbound = ours.open()
-        # Acknowledgements follow the commit, so that one message a thread would leave threads idle. What a
-        # busy process holds unstarted goes back to its queue (see Saturation).
-        worker.queue_prefetch = 2 * worker.worker_threads
         queues = sorted(worker.consumer_whitelist or ours.get_declared_queues())
         phase_queues = ours.get_declared_queues().intersection(queues) - {SWEEPS}
         inbound.expect(phase_queues)
@@ -310,24 +318,41 @@ class Engine(Middleware):
         if config.queue_type == "quorum":
             inbound.give_back = GiveBack(inbound).begin
         ours.before_close = lambda: self._finish(running)
-        assert ours.link is not None
-        self._saturation = Saturation(ours.link, inbound, worker.worker_threads)
-        running.stuck = StuckThreads(running, worker, self._saturation.ended)
         self._leading = Leading(config, running.no, outbound)
         self._leading.start()
-        consume_in_one_thread(worker, phase_queues)
+        self._consume(ours, running, worker, phase_queues)
+
+    def _consume(self, ours: PipelineBroker, running: WorkerProcess, worker: Worker, queues: set[str]) -> None:
+        """Each kind of place takes messages of its own queues, so that neither keeps the other's."""
+        assert ours.link is not None
+        on_loop = queues & _asynchronous()
+        # Acknowledgements follow the commit, so that one message a thread would leave threads idle. What a
+        # busy process holds unstarted goes back to its queue (see Saturation).
+        threads = Intake(queues - on_loop, 2 * worker.worker_threads)
+        self._threads = Saturation(ours.link, running.inbound, threads, worker.worker_threads)
+        running.stuck = StuckThreads(running, worker, self._threads.ended)
+        intakes = [threads]
+        if on_loop:
+            places = running.settings.async_concurrency
+            running.loop = EventLoop(ours, running, places)
+            # With hundreds of places the next message is never far.
+            intakes.append(Intake(on_loop, places, running.loop.receive))
+            self._loop = Saturation(ours.link, running.inbound, intakes[1], places)
+            running.loop.start()
+        consumer = consume_in_one_thread(worker, *intakes)
+        running.run_in_thread = consumer.handle_message
 
     def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
         """Take nothing new; give running jobs a grace, then release them at no cost, with or without their threads."""
         running = current()
-        assert self._saturation is not None and running.stuck is not None
+        assert running.stuck is not None
         cast(PipelineBroker, broker).exit_code = EXIT_CODE if running.stuck.draining else 0
         running.stuck.draining = True
         running.inbound.close_intake()
         sweeps.stopping.set()
-        if not self._saturation.wait_until_idle(running.settings.shutdown_grace_seconds):
+        if not self._wait_until_idle(running.settings.shutdown_grace_seconds):
             running.release_all()
-            if not self._saturation.wait_until_idle(GRACE + 1):
+            if not self._wait_until_idle(GRACE + 1):
                 # PostgreSQL is away, and they wait for it: Dramatiq would wait for them. They end with the process.
                 worker.workers.clear()
         _let_threads_begin(worker)
@@ -338,9 +363,13 @@ class Engine(Middleware):
         current().stop()
 
     def before_process_message(self, broker: Broker, message: MessageProxy) -> None:
-        if isinstance(message, Delivery) and message.queue != SWEEPS and self._saturation is not None:
+        if not isinstance(message, Delivery) or message.queue == SWEEPS:
+            return
+        kind = self._kind()
+        if kind is self._threads:
             current().take(message)
-            self._saturation.started()
+        if kind is not None:
+            kind.started()
 
     def after_process_message(
         self, broker: Broker, message: MessageProxy, *, result: Any = None, exception: BaseException | None = None
@@ -350,15 +379,24 @@ class Engine(Middleware):
         if message.abandoned:
             stuck = current().stuck
             if stuck is not None:
-                stuck.came_back()
-        elif self._saturation is not None:
-            self._saturation.ended()
+                stuck.came_back(message)
+        elif (kind := self._kind()) is not None:
+            kind.ended()
 
     def after_skip_message(self, broker: Broker, message: MessageProxy) -> None:
         self.after_process_message(broker, message)
 
     def _finish(self, running: WorkerProcess) -> None:
         running.committer.flush(5)
+
+    def _kind(self) -> Saturation | None:
+        """The places to which the one belongs that this is called in. The loop settles errors in threads of its own."""
+        return self._threads if isinstance(threading.current_thread(), WorkerThread) else self._loop
+
+    def _wait_until_idle(self, timeout: float) -> bool:
+        deadline = monotonic() + timeout
+        kinds = [kind for kind in (self._threads, self._loop) if kind is not None]
+        return all(kind.wait_until_idle(max(0.0, deadline - monotonic())) for kind in kinds)
 
 
 def _prepared() -> Settings:
@@ -376,6 +414,12 @@ def _following(queues: list[str]) -> dict[str, PhaseSpec]:
     pairs = (pair for chain in chains for pair in pairwise(chain))
     served = set(queues)
     return {spec.queue: following for spec, following in pairs if following.queue in served}
+
+
+def _asynchronous() -> set[str]:
+    """The queues of phases that run on the event loop."""
+    phases = (phase.spec for workflow in workflows().values() for phase in workflow.phases)
+    return {spec.queue for spec in phases if spec.kind == "async"}
 
 
 def _let_threads_begin(worker: Worker) -> None:
@@ -411,10 +455,11 @@ def declare_actors(made: PipelineBroker) -> None:
 
 def _actor(made: PipelineBroker, phase: DeclaredPhase, position: int) -> EngineActor:
     def run(*message: object) -> None:
-        execute(current(), phase, message)
+        worker = current()
+        in_thread(execute(worker, phase, message, worker.delivery(), THREAD))
 
     run.__module__ = phase.work.__module__
-    return EngineActor(
+    actor = EngineActor(
         run,
         actor_name=phase.spec.actor,
         queue_name=phase.spec.queue,
@@ -423,6 +468,8 @@ def _actor(made: PipelineBroker, phase: DeclaredPhase, position: int) -> EngineA
         # What a phase raises on purpose needs no traceback; its settlement is logged.
         options={"throws": (PipelineError, Interrupted)},
     )
+    actor.phase = phase
+    return actor
 
 
 def _address() -> tuple[str, QueueType]:

@@ -21,13 +21,17 @@ from pipeline.journey.settle import settle_for_good
 from pipeline.observe.instruments import count
 from pipeline.store import database
 from pipeline.store.gateway import session
+from pipeline.worker.event_loop import Runner
 
 if TYPE_CHECKING:
     from dramatiq import Worker
 
+    from pipeline.broker.inbound import Delivery
     from pipeline.worker.process import WorkerProcess
 
 EXIT_CODE = 71
+# Event loops that one process may leave behind.
+MOST_LOOPS = 3
 
 
 class StuckThreads:
@@ -38,7 +42,8 @@ class StuckThreads:
         self._dramatiq = dramatiq_worker
         self._replaced = replaced
         self._lock = threading.Lock()
-        self.now = 0
+        self._stuck: set[Delivery] = set()
+        self._loops = 0
         self.draining = False
 
     def abandon(self, attempt: Attempt) -> None:
@@ -46,46 +51,69 @@ class StuckThreads:
         if attempt.give_up():
             threading.Thread(target=self._settle, args=(attempt,), daemon=True).start()
 
-    def came_back(self) -> None:
-        """A thread that was given up returned. Its place is taken, so it ends."""
+    @property
+    def now(self) -> int:
+        """How many there are: threads, and coroutines that did not end when they were cancelled."""
+        return len(self._stuck)
+
+    def came_back(self, delivery: Delivery) -> None:
+        """What was given up ended after all. A thread's place is taken, so it ends."""
         with self._lock:
-            self.now -= 1
+            self._stuck.discard(delivery)
 
     def _settle(self, attempt: Attempt) -> None:
         log = self._worker.log
+        coroutine = isinstance(attempt.runner, Runner)
         log.error(
-            "a thread is stuck in a call that cannot be interrupted; its job is settled without it",
+            "a coroutine did not end when it was cancelled; its job is settled without it"
+            if coroutine
+            else "a thread is stuck in a call that cannot be interrupted; its job is settled without it",
             job=str(attempt.job_id),
             phase=attempt.spec.queue,
             fence=attempt.fence,
             reason=attempt.reason,
         )
         count("stuck")
-        self._replace(attempt.thread)
+        if isinstance(attempt.runner, Runner):
+            self._leave(attempt)
+        elif isinstance(attempt.runner, WorkerThread):
+            self._replace(attempt.runner, attempt.delivery)
         try:
             attempt.end_session(_terminate)
         except SQLAlchemyError as error:
             log.warning("the session of a stuck thread could not be ended", error=str(error))
         settle_for_good(self._worker, attempt, Interrupted())
 
-    def _replace(self, thread: threading.Thread | None) -> None:
-        if not isinstance(thread, WorkerThread):
-            return
+    def _replace(self, thread: WorkerThread, delivery: Delivery) -> None:
         with self._lock:
-            self.now += 1
-            drain = self.now * 2 >= self._worker.threads and not self.draining
-            self.draining = self.draining or drain
+            self._stuck.add(delivery)
         thread.stop()
         if thread in self._dramatiq.workers:
             self._dramatiq.workers.remove(thread)
-        if not self.draining:
+        drain = self.now * 2 >= self._worker.threads and not self.draining
+        if not drain and not self.draining:
             self._dramatiq._add_worker()
         self._replaced()
         if drain:
-            self._worker.log.error(
-                "half of the threads are stuck: this process finishes its other jobs and exits", stuck=self.now
-            )
-            os.kill(os.getpid(), signal.SIGTERM)
+            self._drain("half of the threads are stuck: this process finishes its other jobs and exits")
+
+    def _leave(self, attempt: Attempt) -> None:
+        """A coroutine that does not end takes no thread with it, unless it blocks the event loop."""
+        assert self._worker.loop is not None
+        with self._lock:
+            self._stuck.add(attempt.delivery)
+        if self._worker.loop.abandoned(attempt):
+            self._loops += 1
+            if self._loops >= MOST_LOOPS and not self.draining:
+                self._drain("coroutines block the event loop again and again: this process finishes and exits")
+
+    def _drain(self, why: str) -> None:
+        with self._lock:
+            if self.draining:
+                return
+            self.draining = True
+        self._worker.log.error(why, stuck=self.now)
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _terminate(pid: int) -> None:

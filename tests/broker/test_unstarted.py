@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline.broker import inbound
-from pipeline.broker.inbound import Inbound, Unstarted
+from pipeline.broker.inbound import Inbound, Intake, Unstarted
 from pipeline.broker.outbound import Link
 
 
@@ -41,7 +41,9 @@ def test_only_queues_with_messages_are_reported() -> None:
 def test_a_process_says_that_it_holds_nothing_of_all_other_queues() -> None:
     """Silence about a queue means an older version, which may hold anything."""
     inbound = Inbound(Link("test"), list, "classic")
-    fetched(inbound._unstarted, "a", 2)
+    intake = Intake(["a"], 1)
+    inbound._add(intake, ["a"])
+    fetched(intake.unstarted, "a", 2)
     assert inbound.unstarted() == {"*": 0, "a": 2}
 
 

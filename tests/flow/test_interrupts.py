@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from pipeline.broker.inbound import Inbound
+from pipeline.broker.inbound import Inbound, Intake
 from pipeline.broker.outbound import Link
 from pipeline.declare.phase import PhaseSpec
 from pipeline.journey import unclaimed
@@ -59,15 +59,18 @@ class Loop:
             self.calls.pop(0)()
 
 
-def intake(loop: Loop) -> Inbound:
-    return Inbound(cast("Link", loop), list, "classic")
+def saturated(loop: Loop) -> tuple[Inbound, Intake, Saturation]:
+    """One place, and its intake."""
+    inbound, intake = Inbound(cast("Link", loop), list, "classic"), Intake(["orders.check"], 1)
+    inbound.consume(intake)
+    loop.run()
+    return inbound, intake, Saturation(cast("Link", loop), inbound, intake, 1)
 
 
 def test_a_job_that_ends_while_the_pause_is_decided_leaves_nobody_paused() -> None:
     """The pause was asked for before the resume, and carried out after it: the worker was paused for ever."""
     loop = Loop()
-    inbound = intake(loop)
-    saturation = Saturation(cast("Link", loop), inbound, 1)
+    _, intake, saturation = saturated(loop)
     saturation.started()
     loop.calls.pop(0)()
     look = loop.calls.pop(0)
@@ -75,21 +78,20 @@ def test_a_job_that_ends_while_the_pause_is_decided_leaves_nobody_paused() -> No
     saturation.ended()
     loop.calls.reverse()
     loop.run()
-    assert not inbound._paused
+    assert not intake.paused
 
 
 def test_a_worker_that_stops_takes_nothing_more_when_its_jobs_end() -> None:
     """It was saturated when it was told to stop; its first job to end made it consume again."""
     loop = Loop()
-    inbound = intake(loop)
-    saturation = Saturation(cast("Link", loop), inbound, 1)
+    inbound, intake, saturation = saturated(loop)
     saturation.started()
     loop.run()
     inbound.close_intake()
     loop.run()
     saturation.ended()
     loop.run()
-    assert inbound._paused
+    assert intake.paused
 
 
 def test_the_thread_that_speaks_amqp_starts_again_when_it_fails() -> None:

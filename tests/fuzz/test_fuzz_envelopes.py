@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from pipeline import submit_many
-from pipeline.broker.inbound import Inbound
+from pipeline.broker.inbound import Inbound, Intake
 from pipeline.broker.outbound import Link
 from pipeline.broker.topology import SWEEPS, dead_letter_queue, declare
 from pipeline.declare.registry import find_phase
@@ -58,7 +58,8 @@ class Door:
             ack=lambda _: self.answers.append("acknowledged"), nack=lambda _: self.answers.append("refused")
         )  # type: ignore[assignment]
         self.inbound = Inbound(Link("fuzz"), list, "classic")
-        self.inbound._consumers[QUEUE] = (1, self.thread.handle_message)
+        self.intake = Intake([QUEUE], 1, self.thread.handle_message)
+        self.inbound._add(self.intake, [QUEUE])
         self.moments: set[str] = set()
 
     def deliver(self, body: bytes) -> str:
@@ -66,7 +67,7 @@ class Door:
         self.answers.clear()
         method, properties = SimpleNamespace(delivery_tag=1), SimpleNamespace(headers={})
         self.inbound._deliver(QUEUE, self.channel, method, properties, body)  # type: ignore[arg-type]
-        self.inbound._unstarted.take()
+        self.intake.unstarted.take()
         try:
             message = self.work.get_nowait().message
         except Empty:

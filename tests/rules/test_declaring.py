@@ -33,14 +33,20 @@ def test_a_decorated_function_stays_callable() -> None:
     assert check_stock.spec.queue == f"{orders.name}.check-stock"
 
 
-def test_an_async_function_is_refused_at_declaration() -> None:
-    """It would be called, return a coroutine, and fail three times."""
+def test_an_async_function_runs_on_the_event_loop() -> None:
+    """Its kind is known at declaration; isolated, it runs in a child process like any other."""
+    workflow = Workflow("kinds")
 
-    async def crawl(job: Job) -> None:
-        return None
+    @workflow.phase
+    async def crawl(job: Job) -> None: ...
 
-    with pytest.raises(TypeError, match=r"crawl is an async function, which is not supported yet: declare it with def"):
-        new().phase(crawl)
+    @workflow.phase(isolated=True)
+    async def render(job: Job) -> None: ...
+
+    @workflow.phase
+    def store(job: Job) -> None: ...
+
+    assert [phase.spec.kind for phase in (crawl, render, store)] == ["async", "isolated", "thread"]
 
 
 def test_a_return_that_cannot_travel_is_refused_at_declaration() -> None:
