@@ -47,9 +47,9 @@ def observe_duration(queue: str, seconds: float) -> None:
 
 
 def observe_lag(seconds: float) -> None:
-    """Count one look at the event loop, and how late it turned."""
-    count("loop.looks")
-    count("loop.lag_ms", round(seconds * 1000))
+    """Count one look at the event loop, by how late it turned."""
+    count(f"lag.{BOUNDS[bisect_left(_LIMITS, seconds)]}")
+    count("lag.ms", round(seconds * 1000))
 
 
 def outcomes(counters: dict[str, int], queues: list[str]) -> Iterator[tuple[str, str, str, int]]:
