@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints, overload
@@ -17,7 +17,10 @@ from pipeline.declare.registry import DeclaredPhase, Work, declare_workflow
 from pipeline.journey.submit import Requested, request_send, submit, submit_many
 
 if TYPE_CHECKING:
-    from pipeline.journey.submit import Caller
+    from typing import Unpack
+
+    from pipeline.journey.submit import ManyJobs, OneJob
+    from pipeline.store.gateway.callers import AsyncCaller, Caller, SyncCaller
 
 DEFAULT_BACKOFF = Backoff()
 Order = Literal["finish-first", "start-first"]
@@ -157,6 +160,16 @@ class Workflow:
 
         return declare(name) if callable(name) else declare
 
+    @overload
+    def submit(
+        self, body: Mapping[str, Any] | None = None, *, session: SyncCaller | None = None, **options: Unpack[OneJob]
+    ) -> UUID: ...
+
+    @overload
+    def submit(
+        self, body: Mapping[str, Any] | None = None, *, session: AsyncCaller, **options: Unpack[OneJob]
+    ) -> Coroutine[Any, Any, UUID]: ...
+
     def submit(
         self,
         body: Mapping[str, Any] | None = None,
@@ -168,7 +181,7 @@ class Workflow:
         due: datetime | None = None,
         traceparent: str | None = None,
         rate_limit: str | None = None,
-    ) -> UUID:
+    ) -> UUID | Coroutine[Any, Any, UUID]:
         """Submit one job of this workflow; see ``pipeline.submit``."""
         return submit(
             session,
@@ -182,6 +195,20 @@ class Workflow:
             rate_limit=rate_limit,
         )
 
+    @overload
+    def submit_many(
+        self,
+        bodies: Sequence[Mapping[str, Any]],
+        *,
+        session: SyncCaller | None = None,
+        **options: Unpack[ManyJobs],
+    ) -> list[UUID]: ...
+
+    @overload
+    def submit_many(
+        self, bodies: Sequence[Mapping[str, Any]], *, session: AsyncCaller, **options: Unpack[ManyJobs]
+    ) -> Coroutine[Any, Any, list[UUID]]: ...
+
     def submit_many(
         self,
         bodies: Sequence[Mapping[str, Any]],
@@ -193,7 +220,7 @@ class Workflow:
         due: datetime | None = None,
         traceparent: str | None = None,
         rate_limit: str | None = None,
-    ) -> list[UUID]:
+    ) -> list[UUID] | Coroutine[Any, Any, list[UUID]]:
         """Submit many jobs of this workflow in one round trip; see ``pipeline.submit_many``."""
         return submit_many(
             session,

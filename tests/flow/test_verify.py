@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -25,10 +26,10 @@ def check(place: Place, problem: str, times: int = 1) -> list[Finding]:
     return repaired
 
 
-def sent(place: Place, workflow: str = "single", **options: object) -> list[UUID]:
+def sent(place: Place, workflow: str = "single", **options: Any) -> list[UUID]:
     """Jobs whose messages are in the broker, and no worker to take them."""
     worker = place.worker(queues=("nothing",))
-    jobs = submit_many(None, workflow, [{}] * JOBS, **options)  # type: ignore[arg-type]
+    jobs = submit_many(None, workflow, [{}] * JOBS, **options)
     queue = f"{workflow}.act"
     place.until(lambda: place.depth(queue) == JOBS, what="the messages to arrive")
     worker.terminate()
