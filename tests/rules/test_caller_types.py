@@ -72,7 +72,7 @@ async def awaited(
     reveal_type(await orders.submit({"n": 1}, session=d))  # UUID
     reveal_type(await orders.submit_many([{}], session=a))  # list[UUID]
 """
-REFUSED = """
+REFUSED = """# mypy: enable-error-code="truthy-bool"
 from uuid import UUID
 
 from sqlalchemy import Engine
@@ -102,13 +102,13 @@ async def wrong(engine: Engine, async_engine: AsyncEngine, session: Session, asy
 """
 
 
-@pytest.mark.timeout(900)  # mypy reads SQLAlchemy and psycopg first
+@pytest.mark.timeout(900)  # without script/test's cache mypy reads SQLAlchemy and psycopg first
 def test_mypy_knows_what_each_caller_gets_and_refuses_the_rest(tmp_path: Path) -> None:
     """Also the await that was forgotten: the job would not exist."""
     (tmp_path / "accepted.py").write_text(ACCEPTED)
     (tmp_path / "refused.py").write_text(REFUSED)
-    options = ["--strict", "--no-error-summary", "--enable-error-code", "truthy-bool", "--config-file", ""]
-    command = [sys.executable, "-m", "mypy", *options, "--cache-dir", str(tmp_path / "cache"), str(tmp_path)]
+    files = [str(tmp_path / name) for name in ("accepted.py", "refused.py")]
+    command = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", "--no-error-summary", *files]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     said = re.findall(r"(\w+)\.py:(\d+): (\w+): (.*)", done.stdout)
     revealed = {int(line): said for file, line, _, said in said if file == "accepted"}
