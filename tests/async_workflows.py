@@ -23,7 +23,8 @@ INSERT = "INSERT INTO ledger (job_id, phase, fence) VALUES (:job, :phase, :fence
 async def wait(job: Job) -> Done:
     record(job)
     time.sleep(float(job.body.get("block", 0)))
-    await asyncio.sleep(float(job.body.get("seconds", 0)))
+    if job.fence == 1 or not job.body.get("once"):
+        await asyncio.sleep(float(job.body.get("seconds", 0)))
     return ledger(job)
 
 

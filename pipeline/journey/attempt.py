@@ -205,7 +205,8 @@ async def run(worker: WorkerProcess, attempt: Attempt, work: Work) -> Done | Com
     finally:
         if not attempt.abandoned:
             observe_duration(attempt.spec.queue, monotonic() - started)
-        job.clean_up()
+        if job.has_folder:
+            await attempt.place.call(job.clean_up)
 
 
 async def claim(

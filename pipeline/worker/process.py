@@ -62,14 +62,15 @@ class Saturation:
     """Counts busy places of one kind. If all stay busy for half a second, unstarted messages go back to their queues.
 
     Whether to take messages is decided in one thread, the AMQP one, from what is true at that moment: whoever notices a
-    change only asks for a decision.
+    change only asks for a decision. ``hoards``: there are always unstarted messages; otherwise it is looked for them.
     """
 
-    def __init__(self, link: Link, inbound: Inbound, intake: Intake, places: int) -> None:
+    def __init__(self, link: Link, inbound: Inbound, intake: Intake, places: int, *, hoards: bool = True) -> None:
         self._link = link
         self._inbound = inbound
         self._intake = intake
         self._places = places
+        self._hoards = hoards
         self._busy = 0
         self._ended = 0
         self._paused = False
@@ -104,7 +105,7 @@ class Saturation:
         with self._changed:
             self._watching = self._busy >= self._places
             now = self._ended
-            stuck = self._watching and now == seen
+            stuck = self._watching and now == seen and (self._hoards or bool(self._intake.unstarted))
             if stuck:
                 self._paused, self._watching = True, False
         if stuck:
@@ -337,7 +338,8 @@ class Engine(Middleware):
             running.loop = EventLoop(ours, running, places)
             # With hundreds of places the next message is never far.
             intakes.append(Intake(on_loop, places, running.loop.receive))
-            self._loop = Saturation(ours.link, running.inbound, intakes[1], places)
+            self._loop = Saturation(ours.link, running.inbound, intakes[1], places, hoards=False)
+            running.loop.started, running.loop.ended = self._loop.started, self._loop.ended
             running.loop.start()
         consumer = consume_in_one_thread(worker, *intakes)
         running.run_in_thread = consumer.handle_message
@@ -365,11 +367,9 @@ class Engine(Middleware):
     def before_process_message(self, broker: Broker, message: MessageProxy) -> None:
         if not isinstance(message, Delivery) or message.queue == SWEEPS:
             return
-        kind = self._kind()
-        if kind is self._threads:
+        if self._threads is not None and _in_a_thread():
             current().take(message)
-        if kind is not None:
-            kind.started()
+            self._threads.started()
 
     def after_process_message(
         self, broker: Broker, message: MessageProxy, *, result: Any = None, exception: BaseException | None = None
@@ -380,18 +380,14 @@ class Engine(Middleware):
             stuck = current().stuck
             if stuck is not None:
                 stuck.came_back(message)
-        elif (kind := self._kind()) is not None:
-            kind.ended()
+        elif self._threads is not None and _in_a_thread():
+            self._threads.ended()
 
     def after_skip_message(self, broker: Broker, message: MessageProxy) -> None:
         self.after_process_message(broker, message)
 
     def _finish(self, running: WorkerProcess) -> None:
         running.committer.flush(5)
-
-    def _kind(self) -> Saturation | None:
-        """The places to which the one belongs that this is called in. The loop settles errors in threads of its own."""
-        return self._threads if isinstance(threading.current_thread(), WorkerThread) else self._loop
 
     def _wait_until_idle(self, timeout: float) -> bool:
         deadline = monotonic() + timeout
@@ -414,6 +410,11 @@ def _following(queues: list[str]) -> dict[str, PhaseSpec]:
     pairs = (pair for chain in chains for pair in pairwise(chain))
     served = set(queues)
     return {spec.queue: following for spec, following in pairs if following.queue in served}
+
+
+def _in_a_thread() -> bool:
+    """Whether this is one of Dramatiq's. The event loop counts its own places, and settles errors in other threads."""
+    return isinstance(threading.current_thread(), WorkerThread)
 
 
 def _asynchronous() -> set[str]:
