@@ -26,7 +26,7 @@ from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.message import InvalidEnvelope, compose, read_ref
 from pipeline.journey.rate_limits import take_permit
 from pipeline.observe import failpoints, logs
-from pipeline.observe.instruments import count, observe_duration, phase_span
+from pipeline.observe.instruments import count, in_logs, observe_duration, phase_span
 from pipeline.store import database
 from pipeline.store.gateway import sending, settlement
 from pipeline.store.gateway.settlement import Release, Snooze
@@ -198,7 +198,7 @@ async def run(worker: WorkerProcess, attempt: Attempt, work: Work) -> Done | Com
     started = monotonic()
     try:
         span = phase_span(attempt.spec.queue, job.traceparent, job=str(job.id), fence=job.fence)
-        with attempt, logs.about(attempt), span as job.span:
+        with attempt, in_logs(attempt), span as job.span:
             if attempt.isolated:
                 return worker.run_isolated(attempt)
             return as_done(await attempt.place.returned(job, work(job)))
