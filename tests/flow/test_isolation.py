@@ -6,24 +6,18 @@ import os
 import subprocess
 import sys
 import time
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from pipeline import submit
-from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.attempt import Attempt
-from pipeline.journey.checkpoint import Interrupted
-from pipeline.worker import isolate
-from pipeline.worker.process import WorkerProcess
-from tests.attempts import attempt as attempt_at
 from tests.place import Place
 
 MODULE = """
 import sys, time
 from pipeline import Job, Workflow
 
-if "isolated_child" in sys.argv[0]:
+if "fork_server" in sys.argv[0]:
     time.sleep({slow})
 
 own = Workflow("own")
@@ -99,21 +93,3 @@ def test_the_start_of_a_child_is_no_part_of_the_phases_time(place: Place) -> Non
     row = end(place, do="sleep", seconds=60)
     assert (row["status"], row["crashes"]) == ("failed", 1) and "time limit of 3 s" in row["error_message"]
     assert time.monotonic() - began < 20
-
-
-def test_an_interrupt_that_comes_while_the_child_starts_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """F15: before there is anything to stop, the claim only has a reason."""
-    attempt = attempt_at(PhaseSpec("own", "act", isolated=True))
-    children: list[subprocess.Popen[bytes]] = []
-
-    def start_slowly(worker: WorkerProcess, attempt: Attempt) -> subprocess.Popen[bytes]:
-        children.append(subprocess.Popen(["sleep", "60"], stdout=subprocess.PIPE, start_new_session=True))
-        attempt.interrupt("cancelled")
-        return children[0]
-
-    monkeypatch.setattr(isolate, "_start", start_slowly)
-    began = time.monotonic()
-    with pytest.raises(Interrupted):
-        isolate.run_isolated(cast("WorkerProcess", None), attempt)
-    assert time.monotonic() - began < 30
-    assert children[0].returncode == -9

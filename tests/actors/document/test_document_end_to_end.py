@@ -116,9 +116,7 @@ def test_a_cancel_stops_the_reading_and_leaves_nothing_of_it(place: Place, envir
     worker = place.worker(threads=2, settings=environment)
     job = submit(None, "document", {"document_number": DEED})
     place.until(lambda: place.count("SELECT count(*) FROM document_pages") >= 1, 120, "the first page")
-    readers = [
-        p.pid for p in psutil.Process(worker.pid).children(recursive=True) if "isolated_child" in str(p.cmdline())
-    ]
+    readers = [p.pid for p in psutil.Process(worker.pid).children(recursive=True) if p.name() == "pipeline-child"]
     assert len(readers) == 1
     place.db.execute("SELECT pipeline.cancel(%s, 'wrong document')", (job,))
     place.until(lambda: not lives(readers[0]) and temp_files(place) == [], 10, "the reader to stop")
