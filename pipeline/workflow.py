@@ -96,7 +96,7 @@ class Workflow:
         stale_after: float | None = None,
         isolated: bool = False,
         memory_limit: int | None = None,
-        max_jobs: int = 100,
+        max_jobs: int = 1000,
         throttle: Throttle | None = None,
         shared_limit: bool = False,
     ) -> Callable[[Work], Phase]: ...
@@ -114,7 +114,7 @@ class Workflow:
         stale_after: float | None = None,
         isolated: bool = False,
         memory_limit: int | None = None,
-        max_jobs: int = 100,
+        max_jobs: int = 1000,
         throttle: Throttle | None = None,
         shared_limit: bool = False,
     ) -> Phase | Callable[[Work], Phase]:

@@ -45,7 +45,7 @@ class PhaseSpec:
     stale_after: float | None = None
     isolated: bool = False
     memory_limit: int | None = None
-    max_jobs: int = 100
+    max_jobs: int = 1000
     throttle: Throttle | None = None
     shared_limit: bool = False
     start_first: bool = False

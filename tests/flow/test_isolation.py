@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from typing import Any
 
+import psutil
 import pytest
 
 from pipeline import submit
 from tests.place import Place
+from tests.processes import lives
 
 MODULE = """
-import sys, time
+import subprocess, sys, time
 from pipeline import Job, Workflow
 
 if "fork_server" in sys.argv[0]:
@@ -28,6 +31,7 @@ def act(job: Job) -> object:
         case "object": return {{"it": object()}}
         case "exit": sys.exit(3)
         case "surrogate": raise RuntimeError("\\ud800")
+        case "family": subprocess.run(["sleep", "1000"])
         case "sleep": time.sleep(float(job.body["seconds"]))
 
 own.phase("act", pool=None, isolated={isolated}, time_limit={limit}, max_attempts=1, max_crashes=1)(act)
@@ -93,3 +97,29 @@ def test_the_start_of_a_child_is_no_part_of_the_phases_time(place: Place) -> Non
     row = end(place, do="sleep", seconds=60)
     assert (row["status"], row["crashes"]) == ("failed", 1) and "time limit of 3 s" in row["error_message"]
     assert time.monotonic() - began < 20
+
+
+def test_no_child_outlives_a_worker_that_was_killed(place: Place) -> None:
+    """Neither one with a job nor an idle one, nor what they started, nor the fork server."""
+    start(place, *BY_NAME)
+    assert end(place, do="keys")["status"] == "succeeded"
+    job = submit(None, "own", {"do": "family"})
+    [worker] = place.pids()
+    place.until(lambda: "sleep" in names(worker), 20, "the job to run")
+    family = psutil.Process(worker).children(recursive=True)
+    assert sorted(p.name() for p in family) == ["pipeline-child", "pipeline-forks", "sleep"]
+    os.kill(worker, signal.SIGKILL)
+    place.until(lambda: not any(lives(process.pid) for process in family), 10, "all of them to end")
+    assert place.job(job)["crashes"] == 0
+
+
+def names(worker: int) -> list[str]:
+    return [process.name() for process in psutil.Process(worker).children(recursive=True)]
+
+
+def test_the_traceback_of_an_error_is_in_the_log(place: Place) -> None:
+    """As it is for a phase in a thread."""
+    start(place, *BY_NAME)
+    row = end(place, do="surrogate")
+    assert "RuntimeError" in row["error_message"] and "own.py" in row["error_message"]
+    place.until(lambda: "in act" in place.logs() and "an isolated phase failed" in place.logs(), 10, "the traceback")

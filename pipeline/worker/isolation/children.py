@@ -88,7 +88,7 @@ class Child:
 
 
 class Children:
-    """At most ``threads`` in all: a thread of the worker has one at a time, and idle ones make way.
+    """A thread of the worker has one child at a time, and as many again may wait for a job: the longest idle makes way.
 
     Idle children are kept by phase, so that each keeps what its phase has loaded.
     """
@@ -99,7 +99,6 @@ class Children:
         self._threads = threads
         self._idle_seconds = idle_seconds
         self._idle: list[Child] = []
-        self._busy = 0
         self._lock = threading.Lock()
         self._forking = Forking(log_format, log_level, self._dismiss_idle, look)
 
@@ -117,24 +116,23 @@ class Children:
     def take(self, queue: str, *, unused: bool = False) -> Child:
         """A child for one job of the phase: one that has worked for it before, or a new one."""
         with self._lock:
-            self._busy += 1
             while not unused and (child := self._pop(queue)) is not None:
                 if child.waits():
                     return child
                 child.close()
-            if self._idle and self._busy + len(self._idle) > self._threads:
-                self._idle.pop(0).close()
         return Child(self._forking.fork(), queue)
 
     def give_back(self, child: Child, *, reuse: bool) -> None:
         """Its job is over. ``reuse``: it may have another one."""
+        if not reuse or child.ended:
+            child.close()
+            return
+        child.idle_since = monotonic()
         with self._lock:
-            self._busy -= 1
-            if reuse and not child.ended:
-                child.idle_since = monotonic()
-                self._idle.append(child)
-                return
-        child.close()
+            self._idle.append(child)
+            longest_idle = self._idle.pop(0) if len(self._idle) > 2 * self._threads else None
+        if longest_idle is not None:
+            longest_idle.close()
 
     def _pop(self, queue: str) -> Child | None:
         """The one that waits for the shortest time, so that those which are not needed get old."""
