@@ -8,8 +8,8 @@ from bench import lab
 from bench.paired import Figures, Plan, Rounds, merge, real
 from bench.systems import pipeline
 
-THREADS = "threads"
 # Each is a workflow of bench.workflows.execution, and has workers of its own.
+THREADS = "threads"
 OTHERS = ("isolated",)
 
 
@@ -17,10 +17,14 @@ def execution(laboratory: lab.Laboratory, plan: Plan) -> Figures:
     """Three empty phases a job: in threads, and in each of the other ways of the same run."""
     with ExitStack() as stack:
         sides = {
-            way: stack.enter_context(pipeline(laboratory, "execution", way, seconds=plan.seconds, name=way)).turn
+            _side(way): stack.enter_context(pipeline(laboratory, "execution", way, seconds=plan.seconds, name=way)).turn
             for way in (THREADS, *OTHERS)
         }
         rounds = Rounds(sides, plan.rounds)
-    ratios = {f"{way}_vs_{THREADS}": rounds.ratio(way, THREADS) for way in OTHERS}
+    ratios = {f"{way}_vs_{THREADS}": rounds.ratio(_side(way), _side(THREADS)) for way in OTHERS}
     medians = {name: round(ratio.median, 2) for name, ratio in ratios.items()}
     return merge(rounds.rates(), real(**ratios), {"execution": medians})
+
+
+def _side(way: str) -> str:
+    return f"empty_{way}"

@@ -73,6 +73,7 @@ ACTIONS: dict[str, Any] = {
     "exit": lambda job: os._exit(3),
     "hang": lambda job: time.sleep(1000),
     "take": _take,
+    "echo": lambda job: {"text": job.body["text"], "pid": os.getpid()},
     "family": _family,
     "raise": _raise,
     "loop": _loop,

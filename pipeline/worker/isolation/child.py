@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import select
 import sys
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from uuid import UUID
 
 import orjson
@@ -21,6 +22,7 @@ from pipeline.declare.job import Done, as_done
 from pipeline.journey.attempt import Attempt, encode_result, job_of
 from pipeline.journey.settle import TRIES, describe
 from pipeline.journey.write import StillLocked, complete_with_write
+from pipeline.store import database
 from pipeline.store.group_commit import Completed, HandedOver, Repeated
 from pipeline.worker.isolation import wire
 from pipeline.worker.isolation.declarations import Declarations, declared
@@ -31,11 +33,14 @@ if TYPE_CHECKING:
 
     from pipeline.declare.job import Job
     from pipeline.declare.phase import PhaseSpec
+    from pipeline.declare.registry import DeclaredPhase
 
 Answer = dict[str, Any]
-# What a child may keep of its later jobs: the first one loads what the phase needs, and more than this is a leak.
+# More than this is much for a child to keep. Once it may be what the phase has loaded for its jobs, twice it is a leak.
 GROWTH = 256 << 20
 LONGEST_TRACEBACK = 20_000
+# Seconds without a job after which a child gives up its connections to PostgreSQL.
+REST = 2.0
 
 
 class Child:
@@ -44,18 +49,25 @@ class Child:
     def __init__(self, channel: socket, told: Declarations) -> None:
         self._channel = channel
         self._told = told
-        self._resident: int | None = None
+        self._resident, self._steps = memory()[1], 0
         self._loop: asyncio.Runner | None = None
+        self._phases: dict[str, DeclaredPhase] = {}
+        self._waiting = select.poll()
+        self._waiting.register(channel, select.POLLIN)
 
     def serve(self) -> None:
         """Until the worker closes the channel."""
         with self._channel.makefile("rb") as orders:
-            for text in orders:
-                if not text.endswith(b"\n"):
-                    return
+            while (text := self._next(orders)).endswith(b"\n"):
                 answer = self._answer(orjson.loads(text))
                 _flush()
                 self._tell(wire.ANSWER, {**answer, "grown": self._has_grown()})
+
+    def _next(self, orders: BinaryIO) -> bytes:
+        """One that waits for long leaves its connections to others."""
+        if not self._waiting.poll(1000 * REST):
+            database.close_idle()
+        return orders.readline()
 
     def _tell(self, kind: str, *content: object) -> None:
         self._channel.sendall(wire.line(kind, *content))
@@ -64,7 +76,7 @@ class Child:
         limit: int | None = None
         job: Job | None = None
         try:
-            phase = declared(order["queue"], self._told)
+            phase = self._phase(order["queue"])
             limit = phase.spec.memory_limit
             attempt = _attempt(order, phase.spec)
             attempt.job = job = job_of(attempt, lambda: Path(order["temp_root"]))
@@ -79,6 +91,11 @@ class Child:
         except BaseException as error:  # as in a thread, sys.exit() is an error of the phase
             answer = _error(error)
         return {**answer, "folder": job is not None and job.has_folder}
+
+    def _phase(self, queue: str) -> DeclaredPhase:
+        if queue not in self._phases:
+            self._phases[queue] = declared(queue, self._told)
+        return self._phases[queue]
 
     def _run(self, worker_no: int, attempt: Attempt, work: Callable[[], object]) -> Answer:
         done = self._done(work)
@@ -105,9 +122,10 @@ class Child:
 
     def _has_grown(self) -> bool:
         resident = memory()[1]
-        if self._resident is None:
+        if resident - self._resident > GROWTH:
             self._resident = resident
-        return resident - self._resident > GROWTH
+            self._steps += 1
+        return self._steps > 1
 
 
 def _kind(completed: Completed) -> str:

@@ -25,7 +25,7 @@ def declarations() -> Declarations:
     spec = getattr(script, "__spec__", None)
     return {
         "modules": {name: _modules(workflow) for name, workflow in workflows().items()},
-        "path": sys.path,
+        "path": [str(folder) for folder in sys.path],
         # A workflow of the program itself: its module's name (python -m) or its file.
         "main": {"name": spec.name if spec else None, "file": getattr(script, "__file__", None)},
     }

@@ -111,7 +111,8 @@ class ForkServer:
             call_it(b"pipeline-child")
             signal.set_wakeup_fd(-1)
             for number, handler in self._before.items():
-                signal.signal(number, handler)
+                # None is a handler that is not Python's.
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
             for other in (self._control, self._woken, self._wake, *self._channels.values()):
                 other.close()
             os.close(self._report)

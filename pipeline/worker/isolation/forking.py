@@ -75,8 +75,8 @@ class Forking:
         self._hang_up()
 
     def _launch(self) -> None:
-        boot = {"parent": os.getpid(), "bare": self._bare, "logs": self._logs, "declarations": declarations()}
         self._ready = False
+        boot = {"parent": os.getpid(), "bare": self._bare, "logs": self._logs, "declarations": declarations()}
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "pipeline.worker.isolation.fork_server", str(self._theirs.fileno())],
@@ -97,16 +97,17 @@ class Forking:
 
     def _wait(self) -> None:
         """For a word of the server, for somebody who wakes us, or until it is time to look."""
-        watched = [self._woken]
+        watched = select.poll()
+        watched.register(self._woken, select.POLLIN)
         if self._process is not None and self._process.stdout is not None:
-            watched.append(self._process.stdout.fileno())
+            watched.register(self._process.stdout, select.POLLIN)
         until_launch = self._not_before - monotonic()
         patience = until_launch if self._process is None and until_launch > 0 else self._look
-        ready, _, _ = select.select(watched, [], [], min(patience, self._look))
-        if self._woken in ready:
-            os.eventfd_read(self._woken)
-        if len(watched) > 1 and watched[1] in ready:
-            self._hear()
+        for fd, _ in watched.poll(1000 * min(patience, self._look)):
+            if fd == self._woken:
+                os.eventfd_read(fd)
+            else:
+                self._hear()
 
     def _hear(self) -> None:
         assert self._process is not None and self._process.stdout is not None

@@ -124,3 +124,13 @@ def test_a_cancel_stops_the_reading_and_leaves_nothing_of_it(place: Place, envir
     seen = queue(place, job)
     assert (seen["status_id"], seen["ocr_error"], seen["text"]) == (6, "wrong document", None)
     assert len(place.pids()) == 1
+
+
+def test_the_second_document_of_a_child_finds_the_models_loaded(place: Place, environment: dict[str, str]) -> None:
+    """One after the other, read by the same process."""
+    place.worker(threads=2, settings=environment)
+    for _ in range(2):
+        job = submit(None, "document", {"document_number": GAZETTE})
+        [row] = place.finished(job, timeout=120)
+        assert row["status"] == "succeeded" and row["result"]["ocr"]["read_now"] == 1, row["error_message"]
+    assert place.logs().count("loading the OCR models") == 1
