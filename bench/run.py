@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-from bench import growth, lab, latency, page, submitting, throughput
+from bench import execution, growth, lab, latency, page, submitting, throughput
 from bench.paired import Figures, Plan, merge
 from bench.rivals import row
 
@@ -37,6 +37,7 @@ ROWS = {
     "submit_many": Listed(submitting.batched),
     "workflows": Listed(growth.workflows),
     "snapshot": Listed(growth.snapshot),
+    "execution": Listed(execution.execution),
     "latency": Listed(latency.latency),
     "idle": Listed(latency.idle, quick=False),
     "pending": Listed(growth.pending, quick=False),

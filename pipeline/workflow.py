@@ -99,6 +99,7 @@ class Workflow:
         stale_after: float | None = None,
         isolated: bool = False,
         memory_limit: int | None = None,
+        max_jobs: int = 1000,
         throttle: Throttle | None = None,
         shared_limit: bool = False,
     ) -> Callable[[Work], Phase]: ...
@@ -116,6 +117,7 @@ class Workflow:
         stale_after: float | None = None,
         isolated: bool = False,
         memory_limit: int | None = None,
+        max_jobs: int = 1000,
         throttle: Throttle | None = None,
         shared_limit: bool = False,
     ) -> Phase | Callable[[Work], Phase]:
@@ -132,7 +134,8 @@ class Workflow:
         ``backoff``: the delay between two attempts.
         ``time_limit``: after which an attempt is ended.
         ``stale_after``: without a heartbeat for so long a job is taken from its worker (default: the setting).
-        ``isolated``: run in a child process, with ``memory_limit``.
+        ``isolated``: run in a child process. Its memory may grow by ``memory_limit`` in a job. It is kept for the next
+        jobs of the phase, with what it has loaded, and replaced after ``max_jobs`` of them (1: never reused).
         ``throttle``: at most so many jobs sent in so many seconds.
         ``shared_limit``: all jobs call the same outside system; one Retry-After pauses the phase for every worker.
         """
@@ -151,6 +154,7 @@ class Workflow:
                 stale_after=stale_after,
                 isolated=isolated,
                 memory_limit=memory_limit,
+                max_jobs=max_jobs,
                 throttle=throttle,
                 shared_limit=shared_limit,
                 start_first=self._start_first,

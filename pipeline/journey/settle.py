@@ -12,6 +12,7 @@ from pipeline.declare.errors import (
     Cancelled,
     Crashed,
     GiveUp,
+    PipelineError,
     SnoozeFor,
     StaleClaim,
     classify,
@@ -133,6 +134,8 @@ def _retry(attempt: Attempt, error: str) -> Retry:
 
 def describe(error: BaseException) -> str:
     """One line for people: the kind of error, what it says, and where it was raised."""
+    if isinstance(error, PipelineError) and error.described is not None:
+        return error.described
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next

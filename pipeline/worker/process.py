@@ -41,10 +41,12 @@ from pipeline.store.engine import connect
 from pipeline.store.gateway.liveness import Report
 from pipeline.store.group_commit import Committer, Completed, Completion
 from pipeline.store.shared_writes import SharedWrites
-from pipeline.worker import isolate, startup
+from pipeline.worker import startup
 from pipeline.worker.deadlines import GRACE, Watch
 from pipeline.worker.essential import essential_thread
 from pipeline.worker.event_loop import EventLoop
+from pipeline.worker.isolation.children import Children
+from pipeline.worker.isolation.run import run_isolated
 from pipeline.worker.liveness import Liveness, new_worker_id
 from pipeline.worker.prepare import prepare
 from pipeline.worker.stuck import EXIT_CODE, StuckThreads
@@ -157,6 +159,8 @@ class WorkerProcess:
         )
         self.committer.start()
         self.writes = SharedWrites(settings.dsn, self.no, thread=essential_thread)
+        self.children = Children(threads, settings.log_format, settings.log_level)
+        self.children.start(ahead=_any_isolated(queues))
         self.watch.start()
         with connect(settings.dsn, "identity") as connection:
             self._temp_folders = TempFolders(settings.temp_folder, database_id(connection))
@@ -197,7 +201,7 @@ class WorkerProcess:
 
     def run_isolated(self, attempt: Attempt) -> Done | Completed:
         """Run the claim's phase in a child process."""
-        return isolate.run_isolated(self, attempt)
+        return run_isolated(self, attempt)
 
     def stop(self) -> None:
         """Commit what is left, then sign off."""
@@ -208,6 +212,7 @@ class WorkerProcess:
         self.watch.stop()
         if self.loop is not None:
             self.loop.stop()
+        self.children.stop()
         drained = self.outbound.drain(2)
         self.liveness.stop(clean=drained and not self.held.all())
         self._temp_folders.close()
@@ -402,6 +407,11 @@ def _prepared() -> Settings:
     failpoints.arm(config.failpoints)
     prepare(config)
     return config
+
+
+def _any_isolated(queues: list[str]) -> bool:
+    phases = (phase.spec for workflow in workflows().values() for phase in workflow.phases)
+    return any(spec.isolated and spec.queue in queues for spec in phases)
 
 
 def _following(queues: list[str]) -> dict[str, PhaseSpec]:
