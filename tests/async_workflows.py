@@ -86,7 +86,8 @@ async def _async_write(job: Job) -> Done:
     async def write(db: LoopConnection) -> None:
         await asyncio.sleep(0)
         await db.execute(text(INSERT), {"job": job.id, "phase": job.phase, "fence": job.fence})
-        assert await db.scalar(text("SELECT count(*) FROM ledger WHERE job_id = :job"), {"job": job.id}) == 1
+        count = "SELECT count(*) FROM ledger WHERE job_id = :job AND phase = :phase"
+        assert await db.scalar(text(count), {"job": job.id, "phase": job.phase}) == 1
 
     return Done({"written": True}, write=write)
 

@@ -18,6 +18,7 @@ from pipeline.declare.errors import (
     classify,
 )
 from pipeline.journey.checkpoint import Interrupted
+from pipeline.journey.left_behind import recall
 from pipeline.observe.instruments import count
 from pipeline.store.database import insist
 from pipeline.store.gateway import rate_limits, settlement
@@ -54,7 +55,7 @@ def settle_error(worker: WorkerProcess, attempt: Attempt, error: BaseException) 
     count(f"{attempt.spec.queue}.{verdict}")
     if verdict == "succeeded":
         # It had committed after all, and only the answer was lost, so that nobody continues with it.
-        worker.advance.recall(attempt)
+        recall(worker.no, attempt)
     worker.log.warning(
         "attempt ended",
         job=str(attempt.job_id),

@@ -26,6 +26,7 @@ from pipeline.declare.errors import PipelineError
 from pipeline.declare.job import Done, Job
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.registry import DeclaredPhase, workflows
+from pipeline.journey import left_behind
 from pipeline.journey.attempt import THREAD, Advance, Attempt, Held, execute, in_thread, job_of
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.give_back import GiveBack
@@ -153,7 +154,7 @@ class WorkerProcess:
         self.watch = Watch(self.held, self._abandon)
         self.liveness.start()
         self.no = self.liveness.worker_no
-        self.advance = Advance(inbound, self.held, self.no, following, lost=self.liveness.lost)
+        self.advance = Advance(inbound, self.held, following, lost=self.liveness.lost)
         self.committer = Committer(
             settings.dsn, self.id, self.no, self._completed, self._refused, thread=essential_thread
         )
@@ -208,7 +209,7 @@ class WorkerProcess:
         self.committer.flush(5)
         self.committer.stop()
         self.writes.stop()
-        self.advance.release()
+        left_behind.release(self.held)
         self.watch.stop()
         if self.loop is not None:
             self.loop.stop()
