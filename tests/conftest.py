@@ -1,4 +1,4 @@
-"""Real servers for the whole run, a fresh database and a fresh vhost for each test, real worker processes."""
+"""Real servers for the whole run, a database as new and a fresh vhost for each test, real worker processes."""
 
 from __future__ import annotations
 
