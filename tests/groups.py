@@ -1,6 +1,4 @@
-"""Which tests stay together in one process: those that share an expensive environment or servers of their own,
-and those that wait for real time: side by side they would leave the processors idle, and one after another they do
-not, while the other processes work.
+"""Which tests stay together in one process: those that share an expensive environment or servers of their own.
 
 pytest-xdist's marker ``xdist_group`` writes the group into the test's id, which newer versions of pytest no longer take
 from there: the groups would be ignored without a word. So the scheduler is told by path, through its own hook.
@@ -15,9 +13,6 @@ from xdist.scheduler import LoadScopeScheduling
 TOGETHER = (
     "tests/broker/test_stock_node.py",
     "tests/crash/test_servers.py",
-    "tests/defaults/test_outages_with_defaults.py",
-    "tests/defaults/test_recovery_with_defaults.py",
-    "tests/defaults/test_stuck_with_defaults.py",
     "tests/host/",
     "tests/services/test_private_servers.py",
 )
