@@ -7,6 +7,7 @@ servers and workers at 500 calls a second.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import tempfile
@@ -69,7 +70,7 @@ def quality() -> dict[str, Any]:
 def judge(record: Labelled) -> Decision:
     """The phase's own search, scores and decision; only its database is left out."""
     task = Task(1, read_record(record.name, record.data), SETTINGS)
-    return decide(rank(task.record, candidates(Job(body={}), task)), SETTINGS)
+    return decide(rank(task.record, asyncio.run(candidates(Job(body={}), task))), SETTINGS)
 
 
 def _by_kind(findable: list[Labelled], right: list[Labelled]) -> dict[str, str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from difflib import SequenceMatcher
+from typing import Any
 
 from actors.document.boost import boost_page, tidy
 from actors.document.config import DocumentSettings
@@ -14,7 +15,7 @@ from actors.website.chat import ask
 from actors.website.config import WebsiteSettings
 from actors.website.messages import Message
 
-Booster = Callable[[Recognised, str], str]
+Booster = Callable[[Recognised, str], Coroutine[Any, Any, str]]
 # Below this share of common characters a model has rewritten the page, not cleaned it.
 SAME_TEXT = 0.85
 CLEAN = (
@@ -31,15 +32,20 @@ def choose_booster(settings: DocumentSettings) -> Booster:
         case "model":
             return _checked(_ask_model)
         case _:
-            return lambda page, key: boost_page(page.paragraphs)
+            return _by_rules
 
 
-def _checked(clean: Callable[[str, str], str]) -> Booster:
-    def boost(page: Recognised, key: str) -> str:
+async def _by_rules(page: Recognised, key: str) -> str:  # noqa: ARG001  rules need none
+    return boost_page(page.paragraphs)
+
+
+def _checked(clean: Callable[[str, str], Coroutine[Any, Any, str]]) -> Booster:
+    async def boost(page: Recognised, key: str) -> str:
         by_rules = boost_page(page.paragraphs)
         if not by_rules:
             return by_rules
-        parts = [tidy(part) for part in clean(by_rules, f"{key}:boost").split("\n\n")]
+        cleaned = await clean(by_rules, f"{key}:boost")
+        parts = [tidy(part) for part in cleaned.split("\n\n")]
         answer = "\n\n".join(part for part in parts if part)
         return answer if _same_text(by_rules, answer) else by_rules
 
@@ -50,6 +56,7 @@ def _same_text(before: str, after: str) -> bool:
     return SequenceMatcher(None, before, after, autojunk=False).ratio() >= SAME_TEXT
 
 
-def _ask_model(text: str, key: str) -> str:
+async def _ask_model(text: str, key: str) -> str:
     endpoint = replace(WebsiteSettings().model, json_mode=False, max_output_tokens=8000)
-    return ask(endpoint, [Message(role="user", content=CLEAN + text)], {"Idempotency-Key": key}).text
+    reply = await ask(endpoint, [Message(role="user", content=CLEAN + text)], {"Idempotency-Key": key})
+    return reply.text

@@ -29,7 +29,7 @@ class OcrEngine(Protocol):
 
     name: str
 
-    def read(self, page: Image, key: str) -> Recognised:
+    async def read(self, page: Image, key: str) -> Recognised:
         """The page's text; ``key`` is the same for every attempt at this page."""
 
 

@@ -32,23 +32,23 @@ class GeminiEngine:
         self._settings = settings
         self.name = settings.gemini_model
 
-    def read(self, page: Image, key: str) -> Recognised:
+    async def read(self, page: Image, key: str) -> Recognised:
         """The page's text as the model transcribed it; its confidence is not known."""
         file = io.BytesIO()
         page.save(file, "JPEG", quality=85)
         picture = {"inline_data": {"mime_type": "image/jpeg", "data": base64.b64encode(file.getvalue()).decode()}}
-        text = generate(self._settings, [picture, {"text": READ}], key)
+        text = await generate(self._settings, [picture, {"text": READ}], key)
         paragraphs = [[tidy(line) for line in part.splitlines() if line.strip()] for part in text.split("\n\n")]
         return Recognised([lines for lines in paragraphs if lines])
 
 
-def generate(settings: DocumentSettings, parts: list[dict[str, Any]], key: str) -> str:
+async def generate(settings: DocumentSettings, parts: list[dict[str, Any]], key: str) -> str:
     """One question. Raises httpx.HTTPStatusError for a refusal, so that Retry-After reaches the engine."""
     question = {"contents": [{"role": "user", "parts": parts}], "generationConfig": {"temperature": 0}}
     headers = {"Content-Type": "application/json", "X-Request-Id": key}
     if settings.gemini_api_key:
         headers["x-goog-api-key"] = settings.gemini_api_key.get_secret_value()
-    answer = post(
+    answer = await post(
         f"{settings.gemini}/models/{settings.gemini_model}:generateContent",
         json.dumps(question).encode(),
         policy=only(settings.gemini),

@@ -29,7 +29,7 @@ class LocalEngine:
 
     name = "rapidocr"
 
-    def read(self, page: Image, key: str) -> Recognised:
+    async def read(self, page: Image, key: str) -> Recognised:
         """The page's text by PP-OCR, put in reading order."""
         models = load_models()  # before numpy, which takes its threads when it is imported
         import numpy

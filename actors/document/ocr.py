@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from pathlib import Path
 
@@ -49,10 +50,13 @@ def _read_pages(
     job: Job, pdf: PdfFile, missing: list[int], pages: dict[int, PageText], settings: DocumentSettings
 ) -> None:
     engine, boost = choose_engine(settings), choose_booster(settings)
-    for page in missing:
-        job.check()
-        key = f"{job.idempotency_key}:{page}"
-        found = engine.read(pdf.render(page), key)
-        pages[page] = PageText(page, found.text, boost(found, key), found.confidence, engine.name)
-        store.keep_page(job, pages[page])
-        job.progress(len(pages), pdf.pages)
+    # The child's own loop, for engines and boosters that are asked over the network.
+    with asyncio.Runner() as loop:
+        for page in missing:
+            job.check()
+            key = f"{job.idempotency_key}:{page}"
+            found = loop.run(engine.read(pdf.render(page), key))
+            boosted = loop.run(boost(found, key))
+            pages[page] = PageText(page, found.text, boosted, found.confidence, engine.name)
+            store.keep_page(job, pages[page])
+            job.progress(len(pages), pdf.pages)

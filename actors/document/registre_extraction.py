@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 from actors.document import store
@@ -17,14 +17,14 @@ NUMBER = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,63}")
 SIGNATURE, SIGNATURE_WITHIN = b"%PDF-", 1024
 
 
-def registre_extraction(job: Job) -> Done:
+async def registre_extraction(job: Job) -> Done:
     """Keep the PDF of ``body["document_number"]``; fails for good if the registry has no such document."""
     settings = DocumentSettings()
     number = asked_number(job.body)
-    registry = shared_registry(settings)
-    entry = registry.find(number)
-    with registry.pdf(entry) as chunks:
-        stored = FolderStore(settings.folder).put(only_pdf(number, chunks), settings.max_bytes)
+    registry = await shared_registry(settings)
+    entry = await registry.find(number)
+    async with registry.pdf(entry) as chunks:
+        stored = await FolderStore(settings.folder).put(only_pdf(number, chunks), settings.max_bytes)
     result = {"pdf_key": stored.key, "sha256": stored.sha256, "bytes": stored.size, "title": entry.title[:200]}
     return Done(result=result, write=store.save_pdf(job.id, entry, stored))
 
@@ -37,14 +37,15 @@ def asked_number(body: dict[str, Any]) -> str:
     return number.strip()
 
 
-def only_pdf(number: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+async def only_pdf(number: str, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The stream itself, if it begins as a PDF; raises Transient if the registry sends something else."""
     head = b""
-    for chunk in chunks:
+    async for chunk in chunks:
         head += chunk
         if len(head) >= SIGNATURE_WITHIN:
             break
     if SIGNATURE not in head[:SIGNATURE_WITHIN]:
         raise Transient(f"what the registry sent for document {number} is not a PDF ({len(head)} bytes seen)")
     yield head
-    yield from chunks
+    async for chunk in chunks:
+        yield chunk

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -35,7 +36,7 @@ class Stored:
 class DocumentStore(Protocol):
     """Keeps documents by their content: the same bytes always have the same key, so that a repeat does no harm."""
 
-    def put(self, chunks: Iterable[bytes], limit: int) -> Stored:
+    async def put(self, chunks: AsyncIterable[bytes], limit: int) -> Stored:
         """Keep the whole stream or nothing; raises TooLarge beyond ``limit`` bytes."""
 
     def open(self, key: str) -> BinaryIO:
@@ -48,17 +49,15 @@ class FolderStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def put(self, chunks: Iterable[bytes], limit: int) -> Stored:
-        """As DocumentStore says."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._sweep()
-        part = self._folder / f"{uuid4().hex}.part"
+    async def put(self, chunks: AsyncIterable[bytes], limit: int) -> Stored:
+        """As DocumentStore says. The disk may be slow: it is written to in a thread, piece by piece."""
+        part = await asyncio.to_thread(self._begin)
         try:
-            digest, size = _write(part, chunks, limit)
-            part.replace(self._folder / f"{digest}.pdf")
+            async for chunk in chunks:
+                await asyncio.to_thread(part.add, chunk, limit)
+            return await asyncio.to_thread(part.keep)
         finally:
-            part.unlink(missing_ok=True)
-        return Stored(f"{digest}.pdf", digest, size)
+            await asyncio.to_thread(part.discard)
 
     def open(self, key: str) -> BinaryIO:
         """As DocumentStore says."""
@@ -71,6 +70,11 @@ class FolderStore:
                 f"document {key} is not in the store: do all workers share PIPELINE_DOCUMENT_FOLDER?"
             ) from None
 
+    def _begin(self) -> _Part:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._sweep()
+        return _Part(self._folder)
+
     def _sweep(self) -> None:
         # a worker that was killed while it wrote could not remove its part
         oldest = time.time() - ABANDONED_SECONDS
@@ -82,15 +86,30 @@ class FolderStore:
                 pass
 
 
-def _write(part: Path, chunks: Iterable[bytes], limit: int) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
-    with part.open("xb") as file:
-        for chunk in chunks:
-            size += len(chunk)
-            if size > limit:
-                raise TooLarge(f"the document is larger than the allowed {limit / MEBIBYTE:g} MiB")
-            digest.update(chunk)
-            file.write(chunk)
-        file.flush()
-        os.fsync(file.fileno())
-    return digest.hexdigest(), size
+class _Part:
+    """A document that is being written, under a name of its own until it is whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / f"{uuid4().hex}.part"
+        self._file = self._path.open("xb")
+        self._digest, self._size = hashlib.sha256(), 0
+
+    def add(self, chunk: bytes, limit: int) -> None:
+        self._size += len(chunk)
+        if self._size > limit:
+            raise TooLarge(f"the document is larger than the allowed {limit / MEBIBYTE:g} MiB")
+        self._digest.update(chunk)
+        self._file.write(chunk)
+
+    def keep(self) -> Stored:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        digest = self._digest.hexdigest()
+        self._path.replace(self._folder / f"{digest}.pdf")
+        return Stored(f"{digest}.pdf", digest, self._size)
+
+    def discard(self) -> None:
+        """Close it, and remove it unless it was kept."""
+        self._file.close()
+        self._path.unlink(missing_ok=True)

@@ -47,12 +47,12 @@ class Task:
     found: Mapping[str, list[str]] = field(default_factory=dict)
 
 
-def load_task(job: Job) -> Task | None:
+async def load_task(job: Job) -> Task | None:
     """The job's task; None if it is gone or no longer wants to be matched (cancelled, done)."""
     task = job.body.get("task_id")
     if not isinstance(task, int) or isinstance(task, bool) or not 0 < task < 2**63:
         raise Permanent("the job names no task: queue it with UPDATE tasks SET status = 'QUEUED' WHERE id = …")
-    rows = job.read(_READ, task=task)
+    rows = await job.read(_READ, task=task)
     if not rows:
         return None
     settings = _settings(rows[0]["settings"])
@@ -60,9 +60,9 @@ def load_task(job: Job) -> Task | None:
     return Task(task, record, settings, rows[0]["found"] or {})
 
 
-def remember(job: Job, task: int, found: Mapping[str, list[str]]) -> None:
+async def remember(job: Job, task: int, found: Mapping[str, list[str]]) -> None:
     """Keep the searches made so far: the job must wait, and shall not ask again when it comes back."""
-    job.keep(_REMEMBER, task=task, found=json.dumps(found))
+    await job.keep(_REMEMBER, task=task, found=json.dumps(found))
 
 
 def _settings(stored: Any) -> ProjectSettings:

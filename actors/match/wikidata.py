@@ -12,6 +12,7 @@ import httpx
 
 from actors.match.config import MatchSettings
 from actors.match.records import Candidate, read_candidate
+from actors.reading import read_in_time
 from pipeline import Permanent, Transient, retry_after
 from pipeline.http.client import Fetched, fetch
 
@@ -37,9 +38,9 @@ class Wikidata:
         self._settings = settings
         self._headers = {**settings.headers, **(headers or {})}
 
-    def search(self, name: str, language: str, limit: int) -> list[str]:
+    async def search(self, name: str, language: str, limit: int) -> list[str]:
         """Numbers of entities whose label or alias in that language is like ``name``, best first."""
-        answer = self._ask(
+        answer = await self._ask(
             action="wbsearchentities",
             search=name[:LONGEST_SEARCH],
             language=language,
@@ -53,10 +54,10 @@ class Wikidata:
         ids = [item.get("id") for item in found if isinstance(item, dict)]
         return [str(qid) for qid in ids if is_number(qid)][:limit]
 
-    def entities(self, ids: Sequence[str], languages: tuple[str, ...]) -> list[Candidate]:
+    async def entities(self, ids: Sequence[str], languages: tuple[str, ...]) -> list[Candidate]:
         """The entities in one call, in the order asked for; those that are gone are left out."""
         asked = (*languages, ALL_LANGUAGES)
-        answer = self._ask(
+        answer = await self._ask(
             action="wbgetentities",
             ids="|".join(ids),
             languages="|".join(asked),
@@ -68,15 +69,15 @@ class Wikidata:
         read = (read_candidate(qid, found[qid], asked) for qid in ids if isinstance(found.get(qid), dict))
         return [candidate for candidate in read if candidate is not None]
 
-    def _ask(self, **question: Any) -> Mapping[str, Any]:
+    async def _ask(self, **question: Any) -> Mapping[str, Any]:
         settings = self._settings
         url = f"{settings.api}?{urlencode({**question, 'format': 'json', 'formatversion': 1, 'maxlag': 5})}"
-        answer = fetch(url, policy=settings.address_policy, limits=settings.limits, headers=self._headers)
+        answer = await fetch(url, policy=settings.address_policy, limits=settings.limits, headers=self._headers)
         pause = retry_after(answer.headers.get("retry-after"), datetime.now(UTC))
         if answer.status == httpx.codes.TOO_MANY_REQUESTS or (answer.status >= 500 and pause is not None):
             raise SlowDown(settings.default_wait if pause is None else pause, f"status {answer.status}")
         answer.raise_for_status()
-        said = _read(answer)
+        said = await read_in_time(len(answer.body), _read, answer)
         _check(said, settings.default_wait if pause is None else pause)
         return said
 

@@ -1,14 +1,17 @@
 """A source's circuit breaker: pybreaker judges each call, PostgreSQL holds the state for every worker.
 
-Each call has a breaker object of its own, so that no thread waits for another's call; what it knows is one row of
-``sources``, changed by short transactions of its own (the functions in views.sql).
+Each call has a breaker object of its own, so that no call waits for another's; what it knows is one row of ``sources``,
+changed by short transactions of its own (the functions in views.sql). pybreaker knows no coroutines but tornado's: it
+is asked before the call and told after it, both in a thread.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any
 
 import httpx
@@ -40,13 +43,40 @@ FAILURES = (httpx.RequestError, SourceFault, Unparsable)
 NO_VERDICT = (Snooze, Cancelled, StaleClaim)
 
 
-@contextmanager
-def guarded(source: Source, job: Job, settings: ScrapeSettings) -> Iterator[None]:
+def guarded(source: Source, job: Job, settings: ScrapeSettings) -> AbstractAsyncContextManager[None]:
     """Make one call to the source inside this block.
 
     Open: raises Snooze before the block runs. A failure inside costs the job an execution (Transient), unless it opens
     the breaker or finds it open (Snooze). Exactly one block of all workers runs while the breaker is half-open.
     """
+    return InThreads(_guarded(source, job, settings))
+
+
+class InThreads(AbstractAsyncContextManager[None]):
+    """A context manager that asks PostgreSQL, for a coroutine: it is entered and left in threads."""
+
+    def __init__(self, inner: AbstractContextManager[None]) -> None:
+        self._inner = inner
+
+    async def __aenter__(self) -> None:
+        entering = asyncio.ensure_future(asyncio.to_thread(self._inner.__enter__))
+        try:
+            await asyncio.shield(entering)
+        except asyncio.CancelledError as cancelled:
+            # The thread enters all the same, and may by that have become the source's only probe: it leaves again.
+            await asyncio.wait([entering])
+            if entering.exception() is None:
+                await self.__aexit__(type(cancelled), cancelled, cancelled.__traceback__)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> bool | None:
+        return await asyncio.to_thread(self._inner.__exit__, kind, error, where)
+
+
+@contextmanager
+def _guarded(source: Source, job: Job, settings: ScrapeSettings) -> Iterator[None]:
     state = SourceState(source, job, settings)
     breaker = CircuitBreaker(
         fail_max=settings.breaker_failures,

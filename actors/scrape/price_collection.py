@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from datetime import UTC, datetime
 from typing import NoReturn
 
 from sqlalchemy import text
 
+from actors.reading import read_in_time
 from actors.scrape.adapters import Adapter, Unparsable, adapter_for
 from actors.scrape.breaker import SourceFault, guarded
 from actors.scrape.config import ScrapeSettings
 from actors.scrape.listing import Listing
 from actors.scrape.normalise import Market, sort_out
 from actors.scrape.store import save_points
-from actors.scrape.task import Task, load_task
+from actors.scrape.task import Source, Task, load_task
 from pipeline import Done, Job, Permanent, Snooze, engine, retry_after
 from pipeline.http.client import Fetched, fetch
 
@@ -33,14 +35,14 @@ class Limited(Exception):
         self.seconds = seconds
 
 
-def price_collection(job: Job) -> Done:
+async def price_collection(job: Job) -> Done:
     """Keep what the source says about the intake; waits at no cost while the source may not be asked."""
     settings = ScrapeSettings()
-    task = load_task(job)
-    listings = known(task, settings)
+    task = await load_task(job)
+    listings = await asyncio.to_thread(known, task, settings)
     cached = listings is not None
     if listings is None:
-        listings = ask(job, task, settings)
+        listings = await ask(job, task, settings)
     market = Market(settings.rates, task.source.currency, settings.rates_day)
     points, aside = sort_out(listings, task.intake, market, task.seen)
     result = {"source": task.source.name, "listings": len(listings), "points": len(points), "cached": cached}
@@ -59,33 +61,40 @@ def known(task: Task, settings: ScrapeSettings) -> list[Listing] | None:
         return None
 
 
-def ask(job: Job, task: Task, settings: ScrapeSettings) -> list[Listing]:
+async def ask(job: Job, task: Task, settings: ScrapeSettings) -> list[Listing]:
     """Wait for a permit of the source's rate limit, then call it under its breaker."""
     adapter = adapter_for(task.source.adapter)
     try:
-        job.limit(task.source.rate_limit)
-        with guarded(task.source, job, settings):
-            listings = read(adapter, call(job, task, adapter, settings), settings)
+        await job.limit(task.source.rate_limit)
+        async with guarded(task.source, job, settings):
+            answer = await call(job, task, adapter, settings)
+            listings = await read_in_time(len(answer.body), read, adapter, answer, settings)
     except Limited as limited:
-        rest(task, limited)
+        await rest(task, limited)
     except Snooze as wait:
         raise task.at_the_gate(wait) from None
     if settings.cache is not None and not task.params:
-        settings.cache.set(task.intake.cache_key(task.source.id), [listing.as_json() for listing in listings])
+        key = task.intake.cache_key(task.source.id)
+        await asyncio.to_thread(settings.cache.set, key, [listing.as_json() for listing in listings])
     return listings
 
 
-def rest(task: Task, limited: Limited) -> NoReturn:
+async def rest(task: Task, limited: Limited) -> NoReturn:
     """Nobody asks the source before its time; it was no failure."""
-    with engine().begin() as connection:
-        connection.execute(PAUSE, {"source": task.source.id, "seconds": limited.seconds})
+    await asyncio.to_thread(pause, task.source, limited.seconds)
     why = f"source {task.source.name} answered {limited}"
     raise task.at_the_gate(Snooze(limited.seconds, "retry_after", why, asked=True)) from None
 
 
-def call(job: Job, task: Task, adapter: Adapter, settings: ScrapeSettings) -> Fetched:
+def pause(source: Source, seconds: float) -> None:
+    """Of the source, for all workers."""
+    with engine().begin() as connection:
+        connection.execute(PAUSE, {"source": source.id, "seconds": seconds})
+
+
+async def call(job: Job, task: Task, adapter: Adapter, settings: ScrapeSettings) -> Fetched:
     """One request; a status that is no success is raised as what it means for the source."""
-    answer = fetch(
+    answer = await fetch(
         adapter.address(task.source.base_url, task.intake, task.params),
         policy=settings.address_policy,
         limits=settings.limits,

@@ -56,13 +56,13 @@ class Task:
         return Snooze(min(wait.seconds, SOON), wait.reason, str(wait), asked=wait.asked)
 
 
-def load_task(job: Job) -> Task:
+async def load_task(job: Job) -> Task:
     """Raises Permanent for what is unknown or disabled, and Snooze while the source is paused."""
     intake_id, source_id = job.body.get("intake_id"), job.body.get("source_id")
     params = job.body.get("query_params") or {}
     if not (isinstance(intake_id, str) and isinstance(source_id, str) and isinstance(params, dict)):
         raise Permanent('the job needs {"intake_id": "…", "source_id": "…"}; query_params is an object')
-    [row] = job.read(READ, intake=intake_id, source=source_id, job=job.id)
+    [row] = await job.read(READ, intake=intake_id, source=source_id, job=job.id)
     if row["id"] is None:
         raise Permanent(f"there is no coin intake {intake_id!r}")
     if row["source_id"] is None:

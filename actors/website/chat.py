@@ -66,9 +66,9 @@ class Reply:
     usage: Usage
 
 
-def ask(endpoint: ModelEndpoint, messages: Sequence[Message], headers: Mapping[str, str] | None = None) -> Reply:
+async def ask(endpoint: ModelEndpoint, messages: Sequence[Message], headers: Mapping[str, str] | None = None) -> Reply:
     """One round. Raises httpx.HTTPStatusError for a refusal, so that Retry-After reaches the engine."""
-    answer = post(
+    answer = await post(
         f"{endpoint.url.rstrip('/')}/chat/completions",
         json.dumps(_question(endpoint, messages)).encode(),
         policy=_policy(endpoint),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -87,3 +88,9 @@ class WebsiteSettings(FetchSettings):
             price_in=self.model_price_in,
             price_out=self.model_price_out,
         )
+
+
+@lru_cache(maxsize=1)
+def worker_settings() -> WebsiteSettings:
+    """The settings of a worker process, read once: reading them takes as long as reading a page."""
+    return WebsiteSettings()

@@ -24,19 +24,19 @@ class Analysed:
     repaired: bool
 
 
-def analyse(
+async def analyse(
     endpoint: ModelEndpoint,
     messages: Sequence[Message],
     headers: Mapping[str, str] | None = None,
     templates: Path | None = None,
 ) -> Analysed:
     """Ask, check, and ask once more if the answer does not fit; raises Transient if it then still does not."""
-    first = ask(endpoint, messages, headers)
+    first = await ask(endpoint, messages, headers)
     try:
         return Analysed(read_analysis(first.text), first.model, first.usage, repaired=False)
     except Unusable as problems:
         repair = _repair(messages, first, problems, templates)
-    second = ask(endpoint, repair, _for_repair(headers))
+    second = await ask(endpoint, repair, _for_repair(headers))
     try:
         found = read_analysis(second.text)
     except Unusable as problems:

@@ -6,17 +6,18 @@ from typing import Any
 
 from actors.website import store
 from actors.website.chat import ModelEndpoint
-from actors.website.config import WebsiteSettings
+from actors.website.config import worker_settings
 from actors.website.model import Analysed, analyse
 from pipeline import Done, Job
 
 
-def model_analysis(job: Job) -> Done:
+async def model_analysis(job: Job) -> Done:
     """Keep the analysis, its tokens and its cost."""
-    settings = WebsiteSettings()
+    settings = worker_settings()
     endpoint = settings.model
     headers = {"Idempotency-Key": job.idempotency_key, "traceparent": job.traceparent}
-    analysed = analyse(endpoint, store.load_prompts(job).messages, headers, settings.prompts_folder)
+    prompts = await store.load_prompts(job)
+    analysed = await analyse(endpoint, prompts.messages, headers, settings.prompts_folder)
     return Done(result=outcome(analysed, endpoint), write=store.save_answer(job.id, analysed, endpoint))
 
 

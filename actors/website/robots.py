@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from protego import Protego
 
+from actors.reading import read_in_time
 from pipeline import Permanent
 from pipeline.http.addresses import AddressPolicy
 from pipeline.http.client import Limits, fetch
@@ -21,6 +22,7 @@ LARGEST = 512 * 1024
 @dataclass(frozen=True)
 class _Rules:
     parsed: Protego | None
+    size: int
     until: float
 
 
@@ -28,14 +30,14 @@ _known: dict[tuple[str, AddressPolicy], _Rules] = {}
 _lock = threading.Lock()
 
 
-def check_robots(url: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> None:
+async def check_robots(url: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> None:
     """Raise Permanent if robots.txt forbids ``url``.
 
     No robots.txt (any 4xx but 429) allows everything; one that cannot be had now raises, so that the page is
     asked for later.
     """
-    rules = _rules(_origin(url), user_agent, policy, limits).parsed
-    if rules is not None and not rules.can_fetch(url, user_agent):
+    rules = await _rules(_origin(url), user_agent, policy, limits)
+    if rules.parsed is not None and not await read_in_time(rules.size, rules.parsed.can_fetch, url, user_agent):
         raise Permanent(f"{url} may not be read: the site's robots.txt forbids it for {user_agent}")
 
 
@@ -55,13 +57,15 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}".lower()
 
 
-def _rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> _Rules:
+async def _rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> _Rules:
     now = time.monotonic()
     with _lock:
         known = _known.get((origin, policy))
     if known and known.until > now:
         return known
-    rules = _Rules(_fetch_rules(origin, user_agent, policy, limits), now + KEPT_SECONDS)
+    text = await _fetch_rules(origin, user_agent, policy, limits)
+    parsed = None if text is None else await read_in_time(len(text), Protego.parse, text)
+    rules = _Rules(parsed, len(text or ""), now + KEPT_SECONDS)
     with _lock:
         if len(_known) >= KEPT_SITES:
             _known.clear()
@@ -69,11 +73,11 @@ def _rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Limits) 
     return rules
 
 
-def _fetch_rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> Protego | None:
+async def _fetch_rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> str | None:
     small = replace(limits, max_raw=LARGEST, max_body=LARGEST, cut_oversize=True)
     headers = {"User-Agent": user_agent}
-    answer = fetch(f"{origin}/robots.txt", policy=policy, limits=small, headers=headers)
+    answer = await fetch(f"{origin}/robots.txt", policy=policy, limits=small, headers=headers)
     if 400 <= answer.status < 500 and answer.status != 429:
         return None
     answer.raise_for_status()
-    return Protego.parse(answer.body.decode("utf-8", "replace"))
+    return answer.body.decode("utf-8", "replace")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, text
@@ -13,7 +13,7 @@ from actors.website.chat import ModelEndpoint
 from actors.website.messages import Prompts
 from actors.website.model import Analysed
 from actors.website.page import Page
-from pipeline import Permanent
+from pipeline import Job, Permanent
 
 Write = Callable[[Connection], None]
 
@@ -37,15 +37,6 @@ _UPSERT_ANSWER = text("""
 _READ_PAGE = "select page as kept from website_analyses where job_id = :job_id"
 _READ_PROMPTS = "select prompts as kept from website_analyses where job_id = :job_id"
 _STORED = text("select * from website_analyses where job_id = :job_id")
-
-
-class Reads(Protocol):
-    """The part of a job that this module needs."""
-
-    id: UUID
-
-    def read(self, statement: str, **parameters: Any) -> Sequence[Mapping[str, Any]]:
-        """Rows of a short query."""
 
 
 def save_page(job_id: UUID, asked_url: str, page: Page) -> Write:
@@ -73,14 +64,16 @@ def save_answer(job_id: UUID, analysed: Analysed, endpoint: ModelEndpoint) -> Wr
     return lambda connection: _run(connection, _UPSERT_ANSWER, values)
 
 
-def load_page(job: Reads) -> Page:
+def load_page(job: Job) -> Page:
     """The page that website-analysis kept; raises Permanent if there is none."""
-    return Page.model_validate(_kept(job, _READ_PAGE, "page: website-analysis must run first"))
+    rows = job.read(_READ_PAGE, job_id=job.id)
+    return Page.model_validate(_kept(job, rows, "page: website-analysis must run first"))
 
 
-def load_prompts(job: Reads) -> Prompts:
+async def load_prompts(job: Job) -> Prompts:
     """The prompts that prompt-forming kept; raises Permanent if there are none."""
-    return Prompts.model_validate(_kept(job, _READ_PROMPTS, "prompts: prompt-forming must run first"))
+    rows = await job.read(_READ_PROMPTS, job_id=job.id)
+    return Prompts.model_validate(_kept(job, rows, "prompts: prompt-forming must run first"))
 
 
 def stored_analysis(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
@@ -93,8 +86,7 @@ def _run(connection: Connection, statement: Any, values: Mapping[str, Any]) -> N
     connection.execute(statement, dict(values))
 
 
-def _kept(job: Reads, statement: str, missing: str) -> Any:
-    rows = job.read(statement, job_id=job.id)
+def _kept(job: Job, rows: Sequence[Mapping[str, Any]], missing: str) -> Any:
     kept = rows[0]["kept"] if rows else None
     if kept is None:
         raise Permanent(f"job {job.id} has no {missing}")

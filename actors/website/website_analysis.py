@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from actors.reading import read_in_time
 from actors.website import store
-from actors.website.config import WebsiteSettings
+from actors.website.config import WebsiteSettings, worker_settings
 from actors.website.page import Page, parse_page
 from actors.website.robots import check_robots, same_origin
 from pipeline import Done, Job, Permanent, Transient
@@ -26,11 +27,10 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd]")
 _HAS_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 
 
-def website_analysis(job: Job) -> Done:
+async def website_analysis(job: Job) -> Done:
     """Keep the page at ``body["url"]``; fails for good if there is none that could be analysed."""
-    settings = WebsiteSettings()
     asked = asked_url(job.body)
-    page = fetch_page(asked, settings)
+    page = await fetch_page(asked, worker_settings())
     return Done(result=summary(page), write=store.save_page(job.id, asked, page))
 
 
@@ -43,17 +43,17 @@ def asked_url(body: dict[str, Any]) -> str:
     return url if _HAS_SCHEME.match(url) else f"https://{url.removeprefix('//')}"
 
 
-def fetch_page(url: str, settings: WebsiteSettings) -> Page:
+async def fetch_page(url: str, settings: WebsiteSettings) -> Page:
     """Fetch and read one page, robots.txt permitting; the place it redirects to is asked as well."""
     policy, limits = settings.address_policy, settings.limits
     target = vet_url(url, policy).url
     if settings.respect_robots:
-        check_robots(target, settings.user_agent, policy, limits)
-    answer = fetch(target, policy=policy, limits=limits, headers={"User-Agent": settings.user_agent})
+        await check_robots(target, settings.user_agent, policy, limits)
+    answer = await fetch(target, policy=policy, limits=limits, headers={"User-Agent": settings.user_agent})
     if settings.respect_robots and not same_origin(target, answer.url_final):
-        check_robots(answer.url_final, settings.user_agent, policy, limits)
+        await check_robots(answer.url_final, settings.user_agent, policy, limits)
     answer.raise_for_status()
-    return read_page(answer)
+    return await read_in_time(len(answer.body), read_page, answer)
 
 
 def read_page(answer: Fetched) -> Page:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from urllib.parse import urljoin
@@ -14,7 +14,8 @@ import httpx
 from pipeline.declare.errors import Permanent
 from pipeline.http.addresses import AddressPolicy, vet_url
 from pipeline.http.decoding import ACCEPTED, decoder_for
-from pipeline.http.pinned import PinnedTransport, Resolver, deadline, system_resolver
+from pipeline.http.per_loop import PerLoop
+from pipeline.http.pinned import PinnedTransport, Resolver, system_resolver
 
 MEBIBYTE = 1024 * 1024
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -66,12 +67,28 @@ class Fetched:
         raise httpx.HTTPStatusError(words, request=request, response=response)
 
 
+@asynccontextmanager
+async def deadline(seconds: float) -> AsyncIterator[None]:
+    """The block ends within ``seconds``, or raises ReadTimeout.
+
+    A read timeout alone lets a server drip one byte at a time for ever; this covers the whole exchange.
+    """
+    timer = asyncio.timeout(seconds)
+    try:
+        async with timer:
+            yield
+    except TimeoutError:
+        if not timer.expired():
+            raise
+        raise httpx.ReadTimeout("the whole exchange took longer than allowed") from None
+
+
 class Fetcher:
-    """A connection pool under one policy. Thread-safe; keeps no cookies."""
+    """A connection pool under one policy, for coroutines of one event loop; keeps no cookies."""
 
     def __init__(self, policy: AddressPolicy, resolve: Resolver = system_resolver) -> None:
         self._policy = policy
-        self._client = httpx.Client(
+        self._client = httpx.AsyncClient(
             transport=PinnedTransport(policy, resolve),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             headers={"User-Agent": USER_AGENT, "Accept-Encoding": ACCEPTED},
@@ -79,31 +96,40 @@ class Fetcher:
             trust_env=False,
         )
 
-    def fetch(self, url: str, limits: Limits, headers: Mapping[str, str] | None = None) -> Fetched:
+    async def fetch(self, url: str, limits: Limits, headers: Mapping[str, str] | None = None) -> Fetched:
         """GET ``url`` through its redirects; every hop is judged like the first address."""
         history: list[str] = []
-        with deadline(limits.total):
+        async with deadline(limits.total):
             current = vet_url(url, self._policy).url
             while True:
-                answer = self._hop(url, current, limits, headers, tuple(history))
+                request = self._request("GET", current, limits, headers or {})
+                answer = await self._send(request, url, limits, tuple(history))
                 location = _redirect(answer)
                 if location is None:
                     return answer
                 history.append(current)
                 current = self._next(current, location, history, limits)
 
-    def post(self, url: str, content: bytes, limits: Limits, headers: Mapping[str, str]) -> Fetched:
+    async def post(self, url: str, content: bytes, limits: Limits, headers: Mapping[str, str]) -> Fetched:
         """POST once; a redirect is an answer like any other."""
-        with deadline(limits.total):
+        async with deadline(limits.total):
             current = vet_url(url, self._policy).url
-            request = self._client.build_request(
-                "POST", current, content=content, headers=dict(headers), timeout=_timeout(limits)
-            )
-            return self._send(request, url, limits, ())
+            return await self._send(self._request("POST", current, limits, headers, content), url, limits, ())
 
-    def close(self) -> None:
+    @asynccontextmanager
+    async def stream(self, url: str, limits: Limits, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
+        """GET once, and read the answer as it comes within the block; the caller counts its bytes."""
+        async with deadline(limits.total):
+            request = self._request("GET", vet_url(url, self._policy).url, limits, headers)
+            response = await self._client.send(request, stream=True)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+
+    async def close(self) -> None:
         """Close the pool's connections."""
-        self._client.close()
+        await self._client.aclose()
 
     def _next(self, current: str, location: str, history: list[str], limits: Limits) -> str:
         target = vet_url(_joined(current, location), self._policy).url
@@ -113,64 +139,47 @@ class Fetcher:
             raise Permanent(f"{history[0]} redirects more than {limits.max_redirects} times")
         return target
 
-    def _hop(
-        self, url: str, current: str, limits: Limits, headers: Mapping[str, str] | None, history: tuple[str, ...]
-    ) -> Fetched:
-        request = self._client.build_request("GET", current, headers=dict(headers or {}), timeout=_timeout(limits))
-        return self._send(request, url, limits, history)
+    def _request(
+        self, method: str, url: str, limits: Limits, headers: Mapping[str, str], content: bytes | None = None
+    ) -> httpx.Request:
+        timeout = _timeout(limits)
+        return self._client.build_request(method, url, content=content, headers=dict(headers), timeout=timeout)
 
-    def _send(self, request: httpx.Request, url: str, limits: Limits, history: tuple[str, ...]) -> Fetched:
-        response = self._client.send(request, stream=True)
+    async def _send(self, request: httpx.Request, url: str, limits: Limits, history: tuple[str, ...]) -> Fetched:
+        response = await self._client.send(request, stream=True)
         try:
             # the body of a redirect is thrown away by everyone: do not pay for it
             skip = request.method == "GET" and response.status_code in REDIRECTS
-            body, raw = (b"", 0) if skip else _read(response, limits)
+            body, raw = (b"", 0) if skip else await _read(response, limits)
         finally:
-            response.close()
+            await response.aclose()
         return Fetched(url, str(request.url), response.status_code, response.headers, body, raw, history)
 
 
-def fetch(
+async def fetch(
     url: str,
     *,
     policy: AddressPolicy,
     limits: Limits | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Fetched:
-    """GET ``url`` with this process's shared client for ``policy``."""
-    return shared_fetcher(policy).fetch(url, limits or Limits(), headers)
+    """GET ``url`` with this event loop's shared client for ``policy``."""
+    return await (await shared_fetcher(policy)).fetch(url, limits or Limits(), headers)
 
 
-def post(url: str, content: bytes, *, policy: AddressPolicy, limits: Limits, headers: Mapping[str, str]) -> Fetched:
-    """POST ``content`` to ``url`` with this process's shared client for ``policy``."""
-    return shared_fetcher(policy).post(url, content, limits, headers)
+async def post(
+    url: str, content: bytes, *, policy: AddressPolicy, limits: Limits, headers: Mapping[str, str]
+) -> Fetched:
+    """POST ``content`` to ``url`` with this event loop's shared client for ``policy``."""
+    return await (await shared_fetcher(policy)).post(url, content, limits, headers)
 
 
-class _Shared:
-    """The clients of this process, made at their first use."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._fetchers: dict[AddressPolicy, Fetcher] = {}
-
-    def get(self, policy: AddressPolicy) -> Fetcher:
-        with self._lock:
-            if policy not in self._fetchers:
-                self._fetchers[policy] = Fetcher(policy)
-            return self._fetchers[policy]
-
-    def forget(self) -> None:
-        """In a forked child: its parent's connections are not its own, and the lock may have been held."""
-        self._lock, self._fetchers = threading.Lock(), {}
+_shared: PerLoop[AddressPolicy, Fetcher] = PerLoop(Fetcher, Fetcher.close)
 
 
-_shared = _Shared()
-os.register_at_fork(after_in_child=_shared.forget)
-
-
-def shared_fetcher(policy: AddressPolicy) -> Fetcher:
-    """The one client of this process for ``policy``; connections are never shared between policies."""
-    return _shared.get(policy)
+async def shared_fetcher(policy: AddressPolicy) -> Fetcher:
+    """The one client of this event loop for ``policy``; connections are never shared between policies."""
+    return await _shared.get(policy)
 
 
 def _timeout(limits: Limits) -> httpx.Timeout:
@@ -188,13 +197,13 @@ def _joined(current: str, location: str) -> str:
         raise Permanent(f"{current} redirects to an address that cannot be read") from None
 
 
-def _read(response: httpx.Response, limits: Limits) -> tuple[bytes, int]:
+async def _read(response: httpx.Response, limits: Limits) -> tuple[bytes, int]:
     declared = response.headers.get("content-length", "")
     if declared.isdigit() and int(declared[:18]) > limits.max_raw and not limits.cut_oversize:
         raise _too_large(response, limits.max_raw)
     decoder = decoder_for(response.headers.get("content-encoding", ""))
     body, raw = bytearray(), 0
-    for chunk in response.iter_raw():
+    async for chunk in response.aiter_raw():
         raw += len(chunk)
         body += decoder.decode(chunk, limits.max_body + 1 - len(body))
         if raw > limits.max_raw or len(body) > limits.max_body:

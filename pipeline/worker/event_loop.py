@@ -95,6 +95,8 @@ class Runner:
             task.cancel()
         if self.tasks:
             self.loop.run_until_complete(asyncio.wait(list(self.tasks), timeout=FAREWELL))
+        # As asyncio.run does it. The loop's HTTP connections close by this, too.
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
 
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import socket
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import httpx
 import pytest
 
 from pipeline.declare.errors import Permanent
+from pipeline.http import client
 from pipeline.http.addresses import AddressPolicy
-from pipeline.http.client import Limits, TooLarge, fetch, shared_fetcher
+from pipeline.http.client import Fetched, Fetcher, Limits, TooLarge, shared_fetcher
+from pipeline.http.pinned import VettedBackend
 from sandbox import Sandbox
 
 QUICK = Limits(connect=1, read=2, total=4, max_redirects=3, max_raw=300_000, max_body=300_000)
+
+
+def fetch(url: str, **how: Any) -> Fetched:
+    return asyncio.run(client.fetch(url, **how))
 
 
 def test_a_page_comes_back_whole(sandbox: Sandbox, policy: AddressPolicy) -> None:
@@ -83,24 +92,81 @@ def test_a_refusal_keeps_its_status_and_headers(sandbox: Sandbox, policy: Addres
 
 def test_cookies_do_not_travel_between_fetches(policy: AddressPolicy) -> None:
     """One site must not see what another set; the shared client has no memory."""
-    client = shared_fetcher(policy)._client
+    cookies = asyncio.run(shared_fetcher(policy))._client.cookies
     request = httpx.Request("GET", "http://example.com/")
-    client.cookies.extract_cookies(httpx.Response(200, headers={"Set-Cookie": "a=b"}, request=request))
-    assert not list(client.cookies.jar)
+    cookies.extract_cookies(httpx.Response(200, headers={"Set-Cookie": "a=b"}, request=request))
+    assert not list(cookies.jar)
 
 
-def test_threads_share_one_client_and_policies_do_not(policy: AddressPolicy) -> None:
-    """A connection opened under a lax policy must never serve a strict one."""
-    with ThreadPoolExecutor(8) as threads:
-        clients = set(threads.map(lambda _: id(shared_fetcher(policy)), range(50)))
-    assert len(clients) == 1
-    assert shared_fetcher(AddressPolicy()) is not shared_fetcher(policy)
+def test_coroutines_share_one_client_and_policies_and_loops_do_not(policy: AddressPolicy) -> None:
+    """A connection opened under a lax policy must never serve a strict one, nor one loop's another loop."""
+
+    async def clients() -> set[Fetcher]:
+        assert await shared_fetcher(AddressPolicy()) is not await shared_fetcher(policy)
+        return set(await asyncio.gather(*(shared_fetcher(policy) for _ in range(50))))
+
+    first, second = asyncio.run(clients()), asyncio.run(clients())
+    assert len(first) == len(second) == 1 and first.isdisjoint(second)
 
 
 def test_a_forked_child_makes_its_own_client(policy: AddressPolicy) -> None:
     """Two processes on one socket would read each other's answers."""
-    parents = shared_fetcher(policy)._client
+    parents = asyncio.run(shared_fetcher(policy))._client
     child = os.fork()
     if child == 0:
-        os._exit(int(shared_fetcher(policy)._client is parents))
+        os._exit(int(asyncio.run(shared_fetcher(policy))._client is parents))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+class Opened:
+    """The connections that a client opens, by asking for its sockets."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.streams: list[Any] = []
+        connect = VettedBackend.connect_tcp
+
+        async def noted(*args: Any, **rest: Any) -> Any:
+            self.streams.append(await connect(*args, **rest))
+            return self.streams[-1]
+
+        monkeypatch.setattr("pipeline.http.pinned.VettedBackend.connect_tcp", noted)
+
+    @property
+    def open(self) -> int:
+        sockets: Iterator[socket.socket] = (stream.get_extra_info("socket") for stream in self.streams)
+        return sum(one.fileno() != -1 for one in sockets)
+
+
+def test_an_idle_connection_is_used_again_and_closes_with_its_loop(
+    sandbox: Sandbox, policy: AddressPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty at once and forty more: no more connections than at once."""
+    opened = Opened(monkeypatch)
+
+    async def twice() -> None:
+        for _ in range(2):
+            await asyncio.gather(
+                *(client.fetch(f"{sandbox.url}/sites/1/", policy=policy, limits=QUICK) for _ in range(40))
+            )
+        assert opened.open == 40
+
+    asyncio.run(twice())
+    assert len(opened.streams) == 40 and opened.open == 0
+
+
+def test_a_fetch_that_is_cancelled_leaves_no_connection(
+    sandbox: Sandbox, policy: AddressPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that is cancelled, or out of time, lets go of its socket at once."""
+    opened = Opened(monkeypatch)
+
+    async def cancelled() -> None:
+        fetching = asyncio.create_task(client.fetch(f"{sandbox.url}/slow?seconds=3", policy=policy, limits=QUICK))
+        while not opened.streams:
+            await asyncio.sleep(0.01)
+        fetching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await fetching
+        assert opened.open == 0
+
+    asyncio.run(cancelled())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from urllib.parse import urlsplit
 
 import httpx
@@ -9,7 +10,7 @@ import pytest
 
 from pipeline.declare.errors import Permanent, Transient
 from pipeline.http.addresses import AddressPolicy
-from pipeline.http.client import Fetcher, Limits
+from pipeline.http.client import Fetched, Fetcher, Limits
 from sandbox import Sandbox
 
 QUICK = Limits(connect=1, read=2, total=3)
@@ -22,9 +23,19 @@ class Answers:
         self._answers = list(answers)
         self.questions: list[str] = []
 
-    def __call__(self, host: str, port: int) -> list[str]:
+    async def __call__(self, host: str, port: int) -> list[str]:
         self.questions.append(host)
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+
+def fetch(fetcher: Fetcher, url: str) -> Fetched:
+    async def fetched() -> Fetched:
+        try:
+            return await fetcher.fetch(url, QUICK)
+        finally:
+            await fetcher.close()
+
+    return asyncio.run(fetched())
 
 
 def port_of(sandbox: Sandbox) -> int:
@@ -42,7 +53,7 @@ def test_a_name_that_leads_to_a_private_address_is_refused(sandbox: Sandbox, ans
     """The name looks harmless, its address does not; one bad answer among good ones is enough."""
     before = sandbox.stats()["requests"]
     with pytest.raises(Permanent, match="not public"):
-        Fetcher(open_port(sandbox), Answers(answer)).fetch(f"http://harmless.com:{port_of(sandbox)}/sites/1/", QUICK)
+        fetch(Fetcher(open_port(sandbox), Answers(answer)), f"http://harmless.com:{port_of(sandbox)}/sites/1/")
     assert sandbox.stats()["requests"] == before
 
 
@@ -50,7 +61,7 @@ def test_a_name_is_looked_up_once_per_connection(sandbox: Sandbox) -> None:
     """Rebinding: the second answer, a private one, is never asked for, because the first is what is connected to."""
     policy = AddressPolicy(allow_private=True, ports=frozenset({port_of(sandbox)}))
     resolve = Answers(["127.0.0.1"], ["169.254.169.254"])
-    answer = Fetcher(policy, resolve).fetch(f"http://rebinding.com:{port_of(sandbox)}/sites/1/", QUICK)
+    answer = fetch(Fetcher(policy, resolve), f"http://rebinding.com:{port_of(sandbox)}/sites/1/")
     assert answer.status == 200
     assert resolve.questions == ["rebinding.com"]
 
@@ -60,16 +71,20 @@ def test_a_name_that_changes_its_mind_is_refused_at_the_next_connection(sandbox:
     policy = AddressPolicy(allow_private=True, ports=frozenset({port_of(sandbox)}))
     fetcher = Fetcher(policy, Answers(["127.0.0.1"], ["169.254.169.254"]))
     url = f"http://rebinding.com:{port_of(sandbox)}/cut"
-    with pytest.raises(httpx.RemoteProtocolError):
-        fetcher.fetch(url, QUICK)
+
+    async def twice() -> None:
+        with pytest.raises(httpx.RemoteProtocolError):
+            await fetcher.fetch(url, QUICK)
+        await fetcher.fetch(url, QUICK)
+
     with pytest.raises(Permanent, match="link-local"):
-        fetcher.fetch(url, QUICK)
+        asyncio.run(twice())
 
 
 def test_the_host_header_stays_as_written(sandbox: Sandbox) -> None:
     """Pinning changes where the connection goes, not what the server is asked for."""
     policy = AddressPolicy(allow_private=True, ports=frozenset({port_of(sandbox)}))
-    answer = Fetcher(policy, Answers(["127.0.0.1"])).fetch(f"http://named.com:{port_of(sandbox)}/sites/1/", QUICK)
+    answer = fetch(Fetcher(policy, Answers(["127.0.0.1"])), f"http://named.com:{port_of(sandbox)}/sites/1/")
     assert answer.url_final.startswith("http://named.com")
 
 
@@ -77,13 +92,13 @@ def test_the_next_address_is_tried_when_the_first_is_not_consuming(sandbox: Sand
     """A host with two addresses is reached through the one that answers."""
     policy = AddressPolicy(allow_private=True, ports=frozenset({port_of(sandbox)}))
     resolve = Answers(["127.0.0.9", "127.0.0.1"])
-    assert Fetcher(policy, resolve).fetch(f"http://two.com:{port_of(sandbox)}/sites/1/", QUICK).status == 200
+    assert fetch(Fetcher(policy, resolve), f"http://two.com:{port_of(sandbox)}/sites/1/").status == 200
 
 
 def test_an_unknown_name_may_be_known_later() -> None:
     """A name server can be down; the words say what was not found."""
     with pytest.raises(Transient, match=r"no-such-host\.com was not found"):
-        Fetcher(AddressPolicy()).fetch("http://no-such-host.com/", QUICK)
+        fetch(Fetcher(AddressPolicy()), "http://no-such-host.com/")
 
 
 @pytest.mark.parametrize(
@@ -104,4 +119,4 @@ def test_an_unknown_name_may_be_known_later() -> None:
 def test_a_redirect_to_a_forbidden_address_is_refused(sandbox: Sandbox, policy: AddressPolicy, location: str) -> None:
     """Each hop is judged like the first address."""
     with pytest.raises(Permanent):
-        Fetcher(policy).fetch(f"{sandbox.url}/redirect-to?url={location}", QUICK)
+        fetch(Fetcher(policy), f"{sandbox.url}/redirect-to?url={location}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,7 @@ def test_gemini_reads_a_page_by_setting(gemini: DocumentSettings, tmp_path: Path
     assert isinstance(engine, GeminiEngine) and engine.name == "gemini-2.5-flash"
     with open_pdf(path, gemini) as opened:
         for page in (2, 5):
-            found = engine.read(opened.render(page), "key")
+            found = asyncio.run(engine.read(opened.render(page), "key"))
             assert accuracy(PAPERS[DEED].pages[page - 1], found.text) == 1.0
 
 
@@ -46,7 +48,7 @@ def test_one_refusal_reaches_the_engine_with_its_retry_after(sandbox: Sandbox, g
     """So that the phase waits as long as it was told to."""
     sandbox.add_fault(match="/gemini/", status=429, retry_after="7")
     with pytest.raises(httpx.HTTPStatusError) as refusal:
-        generate(gemini, [{"text": "x"}], "key")
+        asyncio.run(generate(gemini, [{"text": "x"}], "key"))
     assert refusal.value.response.headers["retry-after"] == "7"
 
 
@@ -56,7 +58,7 @@ def test_the_key_is_sent_and_never_shown(sandbox: Sandbox, monkeypatch: pytest.M
     monkeypatch.setenv("GEMINI_API_KEY", "wrong")
     settings = DocumentSettings()
     with pytest.raises(httpx.HTTPStatusError, match="answered 400") as refusal:
-        generate(settings, [{"text": "x"}], "key")
+        asyncio.run(generate(settings, [{"text": "x"}], "key"))
     assert "wrong" not in f"{settings!r} {refusal.value!r}"
 
 
@@ -74,7 +76,7 @@ def test_an_answer_that_is_none_can_be_asked_for_again(
     """Noise and cut connections are transient."""
     sandbox.add_fault(match="/gemini/", **answer)
     with pytest.raises(error):
-        generate(gemini, [{"text": "x"}], "key")
+        asyncio.run(generate(gemini, [{"text": "x"}], "key"))
 
 
 def test_a_boosted_page_is_the_models_if_it_is_still_the_same_text(
@@ -82,21 +84,25 @@ def test_a_boosted_page_is_the_models_if_it_is_still_the_same_text(
 ) -> None:
     """A model that summarises, chats or answers the document's own questions is not believed."""
     boost = choose_booster(gemini)
-    assert boost(PAGE, "key") == "Le maire a salué l'équipage."  # the sandbox gives the text back
+    assert asyncio.run(boost(PAGE, "key")) == "Le maire a salué l'équipage."  # the sandbox gives the text back
     for answer, believed in (
         ("Le maire a salué  l'équipage !", "Le maire a salué l'équipage !"),
         ("A mayor greets a crew.", "Le maire a salué l'équipage."),
         ("", "Le maire a salué l'équipage."),
     ):
-        monkeypatch.setattr(boosters, "generate", lambda *_, answer=answer: answer)
-        assert choose_booster(gemini)(PAGE, "key") == believed
+        monkeypatch.setattr(boosters, "generate", partial(_answered, answer))
+        assert asyncio.run(choose_booster(gemini)(PAGE, "key")) == believed
+
+
+async def _answered(answer: str, *_: object) -> str:
+    return answer
 
 
 def test_an_openai_compatible_model_can_boost_too(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is asked, with a key for the page; the sandbox's answer is prose of its own and not believed."""
     for name, value in (("OCR_BOOST", "model"), ("MODEL_URL", f"{sandbox.url}/v1"), ("MODEL_NAME", "sandbox")):
         monkeypatch.setenv(name, value)
-    text = choose_booster(DocumentSettings())(PAGE, "key")
+    text = asyncio.run(choose_booster(DocumentSettings())(PAGE, "key"))
     assert accuracy("Le maire a salué l'équipage.", text) > 0.9
     assert sandbox.stats()["paths"]["/v1/chat/completions"] == 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pipeline.declare.errors import Permanent, StaleClaim
 from pipeline.declare.job import Job
 from pipeline.testing import FakeServices
 from sandbox.raw_pdf import printed
+from tests.actors.document.pieces import in_pieces
 
 
 class CountingEngine:
@@ -26,7 +28,7 @@ class CountingEngine:
     def __init__(self) -> None:
         self.keys: list[str] = []
 
-    def read(self, page: object, key: str) -> Recognised:
+    async def read(self, page: object, key: str) -> Recognised:
         self.keys.append(key)
         return Recognised([[f"page read {len(self.keys)}."]], 0.9)
 
@@ -35,7 +37,7 @@ class Desk:
     """The rows of one job, and a job that reads and keeps them."""
 
     def __init__(self, folder: Path, pages: int) -> None:
-        stored = FolderStore(folder).put([printed([[]] * pages)], 10**6)
+        stored = asyncio.run(FolderStore(folder).put(in_pieces(printed([[]] * pages)), 10**6))
         self.pdf: list[dict[str, Any]] = [{"pdf_key": stored.key, "sha256": stored.sha256}]
         self.pages: dict[int, dict[str, Any]] = {}
         self.refuse_after = 100

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from actors.document.storage import FolderStore, TooLarge
 from pipeline.declare.errors import Permanent
+from tests.actors.document.pieces import in_pieces
 
 
 def test_the_same_bytes_have_the_same_key(tmp_path: Path) -> None:
     """A repeat does no harm, however the stream is cut."""
     store = FolderStore(tmp_path / "new" / "folder")
-    first, second = store.put([b"abc", b"def"], 100), store.put([b"abcdef"], 6)
+    first = asyncio.run(store.put(in_pieces(b"abc", b"def"), 100))
+    second = asyncio.run(store.put(in_pieces(b"abcdef"), 6))
     assert first == second and first.sha256 == hashlib.sha256(b"abcdef").hexdigest() and first.size == 6
     with store.open(first.key) as file:
         assert file.read() == b"abcdef"
@@ -27,14 +30,14 @@ def test_the_same_bytes_have_the_same_key(tmp_path: Path) -> None:
 def test_a_stream_that_breaks_or_runs_over_leaves_nothing(tmp_path: Path) -> None:
     """Neither a part nor a file that looks whole."""
 
-    def broken() -> Iterator[bytes]:
+    async def broken() -> AsyncIterator[bytes]:
         yield b"abc"
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        FolderStore(tmp_path).put(broken(), 100)
+        asyncio.run(FolderStore(tmp_path).put(broken(), 100))
     with pytest.raises(TooLarge):
-        FolderStore(tmp_path).put([b"abc", b"def"], 5)
+        asyncio.run(FolderStore(tmp_path).put(in_pieces(b"abc", b"def"), 5))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -44,7 +47,7 @@ def test_parts_left_by_a_killed_worker_are_swept_after_a_day(tmp_path: Path) -> 
     for part in (old, young):
         part.write_bytes(b"half")
     os.utime(old, (time.time() - 90_000,) * 2)
-    FolderStore(tmp_path).put([b"abc"], 100)
+    asyncio.run(FolderStore(tmp_path).put(in_pieces(b"abc"), 100))
     assert not old.exists() and young.exists()
 
 

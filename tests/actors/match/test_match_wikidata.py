@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -45,12 +46,12 @@ def job(kept: list[Mapping[str, Any]] | None = None, permits: list[tuple[str, in
 def test_search_and_entities_speak_wikidatas_shapes(settings: MatchSettings) -> None:
     """A typo in one language, aliases, dates, types; what is gone is left out."""
     wikidata = Wikidata(settings)
-    [first, *_] = wikidata.search("Takeda Harukki", "en", 5)
-    [found] = wikidata.entities([first, "Q1"], ("en", "ja"))
+    [first, *_] = asyncio.run(wikidata.search("Takeda Harukki", "en", 5))
+    [found] = asyncio.run(wikidata.entities([first, "Q1"], ("en", "ja")))
     assert (found.label, found.types) == ("Takeda Haruki", frozenset({"Q5"}))
     assert {term.text for term in found.terms} >= {"武田春樹", "Haruki Takeda"}
     assert found.dates["P569"][0].year > 1700
-    assert wikidata.search("Nobody Ever Known", "en", 5) == []
+    assert asyncio.run(wikidata.search("Nobody Ever Known", "en", 5)) == []
 
 
 def test_the_real_address_is_asked_once_there_is_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,16 +79,16 @@ def test_each_kind_of_trouble_ends_as_it_should(
     """Trouble that may pass is tried again; a refusal is final."""
     sandbox.add_fault(match="/w/", **fault)
     with pytest.raises(Exception) as caught:  # which one is the subject of the test
-        Wikidata(settings).search("Jane", "en", 5)
+        asyncio.run(Wikidata(settings).search("Jane", "en", 5))
     assert classify(caught.value, NOW) == verdict
 
 
 def test_a_refused_question_fails_with_wikidatas_own_words(settings: MatchSettings) -> None:
     """Errors come with status 200; the client reads them all the same."""
     with pytest.raises(Permanent, match="badinteger"):
-        Wikidata(settings).search("Jane", "en", 500)
+        asyncio.run(Wikidata(settings).search("Jane", "en", 500))
     with pytest.raises(Permanent, match="no-such-entity"):
-        Wikidata(settings).entities(["P31"], ("en",))
+        asyncio.run(Wikidata(settings).entities(["P31"], ("en",)))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_a_429_pauses_the_rate_limit_and_costs_nothing(
     monkeypatch.setattr("actors.match.entity_match.pause_rate_limit", lambda *values: rests.append(values))
     kept: list[Mapping[str, Any]] = []
     with pytest.raises(Snooze) as caught:
-        candidates(job(kept), Task(7, Record("Jane"), ProjectSettings()))
+        asyncio.run(candidates(job(kept), Task(7, Record("Jane"), ProjectSettings())))
     assert least <= caught.value.seconds <= most and caught.value.reason == "retry_after" and caught.value.asked
     [(rate_limit, seconds, reason)] = rests
     assert (rate_limit, reason) == ("wikidata", "retry_after") and least <= seconds <= most and kept == []
@@ -121,24 +122,26 @@ def test_a_busy_server_that_says_so_in_json_is_obeyed(settings: MatchSettings, m
     from pipeline.http.client import Fetched
 
     said = Fetched("u", "u", 200, httpx.Headers({"retry-after": "3"}), b'{"error": {"code": "maxlag"}}', 0)
-    monkeypatch.setattr("actors.match.wikidata.fetch", lambda url, **rest: said)
+
+    async def fetched(url: str, **rest: object) -> Fetched:
+        return said
+
+    monkeypatch.setattr("actors.match.wikidata.fetch", fetched)
     with pytest.raises(SlowDown) as caught:
-        Wikidata(settings).search("Jane", "en", 5)
+        asyncio.run(Wikidata(settings).search("Jane", "en", 5))
     assert caught.value.seconds == 3
 
 
 def test_the_phase_takes_one_permit_for_all_its_calls_and_keeps_the_ranked_list(settings: MatchSettings) -> None:
     """One search a language and one call for all entities; small result, list with reasons in the write."""
     permits: list[tuple[str, int]] = []
-    done = entity_match(
-        job(
-            permits=permits,
-            name="Haruki Takeda",
-            data={"type": "human"},
-            found=None,
-            settings={"languages": ["en", "ja"]},
-        )
-    )
+    row: dict[str, Any] = {
+        "name": "Haruki Takeda",
+        "data": {"type": "human"},
+        "found": None,
+        "settings": {"languages": ["en", "ja"]},
+    }
+    done = asyncio.run(entity_match(job(permits=permits, **row)))
     assert sum(calls for _, calls in permits) >= 3 and {rate_limit for rate_limit, _ in permits} == {"wikidata"}
     assert done.result is not None and done.result["decision"] == "matched" and done.write is not None
 
@@ -153,11 +156,11 @@ def test_a_call_that_is_late_asks_for_another_permit_and_nothing_is_asked_twice(
     first = job(kept)
     first.services = FakeServices(keep=first.services.keep, take_permit=_far_away_the_second_time())
     with pytest.raises(Snooze):
-        candidates(first, task)
+        asyncio.run(candidates(first, task))
     [values] = kept
     assert json.loads(values["found"])["en"] and sandbox.stats()["requests"] == 1
     again = replace(task, found=json.loads(values["found"]))
-    assert candidates(job(), again)[0].label == "Takeda Haruki"
+    assert asyncio.run(candidates(job(), again))[0].label == "Takeda Haruki"
     assert sandbox.stats()["requests"] == 2
 
 
@@ -174,7 +177,7 @@ def _far_away_the_second_time() -> Callable[[str, int], None]:
 
 def test_a_task_that_is_gone_or_cancelled_ends_cleanly_without_a_call(sandbox: Sandbox) -> None:
     """Nothing is asked, nothing written."""
-    done = entity_match(job())
+    done = asyncio.run(entity_match(job()))
     assert done.write is None and sandbox.stats()["requests"] == 0
 
 
@@ -182,7 +185,7 @@ def test_a_task_that_is_gone_or_cancelled_ends_cleanly_without_a_call(sandbox: S
 def test_a_job_without_a_task_fails_with_advice(body: dict[str, object]) -> None:
     """The message says how to queue one."""
     with pytest.raises(Permanent, match="UPDATE tasks"):
-        entity_match(Job(body=body))
+        asyncio.run(entity_match(Job(body=body)))
 
 
 def test_lists_are_merged_in_turn() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -82,7 +83,7 @@ class Bench:
     def run(self, number: int) -> str:
         """Run a job's phase; what became of it."""
         try:
-            price_collection(self.stall.job(self.jobs[number], self.intake, "coins"))
+            asyncio.run(price_collection(self.stall.job(self.jobs[number], self.intake, "coins")))
         except (Snooze, Transient, Permanent) as error:
             return type(error).__name__.lower()
         return "done"

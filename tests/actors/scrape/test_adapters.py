@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 
 import httpx
@@ -33,7 +34,7 @@ def asked(name: str, sandbox: Sandbox) -> list[Listing]:
     adapter = adapter_for(name)
     url = adapter.address(f"{sandbox.url}/market/heritage/", CENT, {})
     policy = ScrapeSettings(sandbox_url=sandbox.url).address_policy
-    return adapter.read(fetch(url, policy=policy), 500)
+    return adapter.read(asyncio.run(fetch(url, policy=policy)), 500)
 
 
 def test_a_page_and_an_api_of_one_market_say_the_same(sandbox: Sandbox) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
@@ -71,32 +72,67 @@ def test_a_probe_whose_worker_died_is_given_up(bench: Bench, monkeypatch: pytest
     assert SourceState(COINS, other, settings).state == "half-open"
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), Snooze(1, "shutdown")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), asyncio.CancelledError(), Snooze(1, "shutdown")])
 def test_an_interrupted_probe_says_nothing_and_the_next_job_may_probe(bench: Bench, error: BaseException) -> None:
     """It neither closes nor re-opens, and holds up nobody."""
     bench.open()
     bench.let_the_pause_pass()
     job = bench.stall.job(bench.jobs[5], bench.intake, "coins")
-    with pytest.raises(type(error)), guarded(COINS, job, ScrapeSettings()):
-        raise error
+
+    async def interrupted() -> None:
+        async with guarded(COINS, job, ScrapeSettings()):
+            raise error
+
+    with pytest.raises(type(error)):
+        asyncio.run(interrupted())
     assert (bench.row["pause_reason"], bench.row["probe_by"]) == ("breaker", None) and not bench.rate_limit_is_paused
     assert bench.run(6) == "done" and bench.row["paused_until"] is None
+
+
+def test_a_job_that_is_cancelled_while_it_enters_does_not_keep_the_probe(bench: Bench) -> None:
+    """PostgreSQL made it the only one to probe when its coroutine had ended already."""
+    bench.open()
+    bench.let_the_pause_pass()
+    job = bench.stall.job(bench.jobs[5], bench.intake, "coins")
+
+    async def call() -> None:
+        async with guarded(COINS, job, ScrapeSettings()):
+            raise AssertionError("the call was made")
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(call())
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+    assert (bench.row["probes"], bench.row["probe_by"]) == (1, None) and bench.run(6) == "done"
 
 
 def test_a_call_that_fails_after_it_opened_costs_nothing(bench: Bench) -> None:
     """It was on its way when the others failed."""
     late = bench.stall.job(bench.jobs[9], bench.intake, "coins")
-    with pytest.raises(Snooze), guarded(COINS, late, ScrapeSettings()):
-        bench.open()
-        raise SourceFault("answered 500")
+
+    async def call() -> None:
+        async with guarded(COINS, late, ScrapeSettings()):
+            await asyncio.to_thread(bench.open)
+            raise SourceFault("answered 500")
+
+    with pytest.raises(Snooze):
+        asyncio.run(call())
     assert bench.row["times_opened"] == 1
 
 
 def test_a_call_that_succeeds_after_it_opened_does_not_close_it(bench: Bench) -> None:
     """One answer that was on its way is no proof; the probe decides."""
     late = bench.stall.job(bench.jobs[9], bench.intake, "coins")
-    with guarded(COINS, late, ScrapeSettings()):
-        bench.open()
+
+    async def call() -> None:
+        async with guarded(COINS, late, ScrapeSettings()):
+            await asyncio.to_thread(bench.open)
+
+    asyncio.run(call())
     assert bench.row["open"] and bench.row["failure_streak"] == 5
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -210,7 +211,7 @@ def test_the_cache_spares_the_source_unless_the_job_asks_for_something_else(
     quiet.source("coins")
     intake = quiet.intake()
     jobs = [quiet.job(NOBODY, intake, "coins", **params) for params in ({}, {}, {"sold": "1"})]
-    results = [price_collection(job).result for job in jobs]
+    results = [asyncio.run(price_collection(job)).result for job in jobs]
     assert [result and result["cached"] for result in results] == [False, True, False]
     assert quiet.calls("coins") == 2 and len({result["points"] for result in results if result}) == 1
 
@@ -228,14 +229,14 @@ def test_a_job_about_nothing_fails_at_once(quiet: Stall, body: dict[str, str], s
     quiet.source("coins")
     job = quiet.job(NOBODY, quiet.intake(), "coins")
     with pytest.raises(Permanent, match=says):
-        price_collection(Job(body=body and {**job.body, **body}, services=job.services))
+        asyncio.run(price_collection(Job(body=body and {**job.body, **body}, services=job.services)))
 
 
 def test_a_disabled_source_is_not_asked(quiet: Stall) -> None:
     """The job fails with the way out."""
     quiet.source("coins", enabled=False)
     with pytest.raises(Permanent, match="source coins is disabled: enable it"):
-        price_collection(quiet.job(NOBODY, quiet.intake(), "coins"))
+        asyncio.run(price_collection(quiet.job(NOBODY, quiet.intake(), "coins")))
     assert quiet.calls("coins") == 0
 
 
@@ -247,13 +248,13 @@ def test_an_operator_pauses_and_resumes_a_source(quiet: Stall) -> None:
         connection.execute(text("select source_open('coins', null, 300)"))
         assert pause_source(connection, "coins", 60)["state"] == "paused"
     with pytest.raises(Snooze, match="paused \\(operator\\)") as wait:
-        price_collection(job)
+        asyncio.run(price_collection(job))
     assert 50 < wait.value.seconds <= 60 and wait.value.reason == "operator"
     with database.engine().begin() as connection:
         assert pause_source(connection, "coins")["pause_reason"] == "operator"
         assert resume_source(connection, "coins")["state"] == "closed"
         assert [row["waiting"] for row in list_sources(connection)] == [0]
-    assert price_collection(job).result is not None
+    assert asyncio.run(price_collection(job)).result is not None
     with database.engine().begin() as connection, pytest.raises(BadInput, match="known sources: coins"):
         pause_source(connection, "nowhere")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -45,7 +46,7 @@ def test_a_job_in_the_sources_rate_limit_waits_at_the_gate_and_another_by_the_cl
     assert alone is not None
     for job_id, low, high in ((bench.jobs[6], 0, 1), (alone["id"], 200, 300)):
         with pytest.raises(Snooze) as wait:
-            price_collection(bench.stall.job(job_id, bench.intake, "coins"))
+            asyncio.run(price_collection(bench.stall.job(job_id, bench.intake, "coins")))
         assert low < wait.value.seconds <= high and wait.value.reason == "breaker"
 
 
@@ -60,7 +61,7 @@ def test_the_source_is_not_asked_before_the_permit_is_valid(bench: Bench) -> Non
     job = bench.stall.job(bench.jobs[0], bench.intake, "coins")
     job = replace(job, services=FakeServices(take_permit=later, read=job.services.read))
     with pytest.raises(Snooze) as wait:
-        price_collection(job)
+        asyncio.run(price_collection(job))
     assert (wait.value.seconds, rate_limits, bench.stall.calls("coins")) == (7.0, ["source:coins 1"], 0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.website import robots
-from actors.website.config import WebsiteSettings
+from actors.website.config import WebsiteSettings, worker_settings
 from sandbox import Sandbox
 
 
@@ -22,4 +22,5 @@ def settings(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> WebsiteSettin
     monkeypatch.setenv("PIPELINE_SANDBOX_URL", sandbox.url)
     monkeypatch.setenv("PIPELINE_WEBSITE_READ_SECONDS", "1")
     monkeypatch.setenv("PIPELINE_WEBSITE_TOTAL_SECONDS", "5")
+    worker_settings.cache_clear()
     return WebsiteSettings()

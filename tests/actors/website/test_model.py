@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -34,7 +35,7 @@ def endpoint(settings: WebsiteSettings) -> ModelEndpoint:
 
 def test_an_answer_is_validated_and_its_tokens_counted(endpoint: ModelEndpoint) -> None:
     """The plain case."""
-    found = analyse(endpoint, MESSAGES)
+    found = asyncio.run(analyse(endpoint, MESSAGES))
     assert (found.analysis.site_type, found.analysis.language, found.repaired) == ("shop", "en", False)
     assert found.analysis.summary.startswith("We sell tea.")
     assert found.usage.tokens_in > found.usage.tokens_out > 0
@@ -42,22 +43,22 @@ def test_an_answer_is_validated_and_its_tokens_counted(endpoint: ModelEndpoint) 
 
 def test_one_bad_answer_is_repaired_and_both_are_paid_for(endpoint: ModelEndpoint, sandbox: Sandbox) -> None:
     """The second round carries the problems; usage is the sum."""
-    found = analyse(replace(endpoint, name="sandbox-bad-json-first"), MESSAGES)
+    found = asyncio.run(analyse(replace(endpoint, name="sandbox-bad-json-first"), MESSAGES))
     assert found.repaired
-    assert found.usage.tokens_in > 2 * analyse(endpoint, MESSAGES).usage.tokens_in
+    assert found.usage.tokens_in > 2 * asyncio.run(analyse(endpoint, MESSAGES)).usage.tokens_in
     assert sandbox.stats()["paths"]["/v1/chat/completions"] == 3
 
 
 def test_a_model_that_stays_wrong_is_asked_twice_only(endpoint: ModelEndpoint, sandbox: Sandbox) -> None:
     """After one repair round the attempt is over."""
     with pytest.raises(Transient, match="nor its correction"):
-        analyse(replace(endpoint, name="sandbox-bad-json"), MESSAGES)
+        asyncio.run(analyse(replace(endpoint, name="sandbox-bad-json"), MESSAGES))
     assert sandbox.stats()["requests"] == 2
 
 
 def test_a_fence_around_the_json_is_fine(endpoint: ModelEndpoint) -> None:
     """Many models cannot help it."""
-    assert not analyse(replace(endpoint, name="sandbox-chatty"), MESSAGES).repaired
+    assert not asyncio.run(analyse(replace(endpoint, name="sandbox-chatty"), MESSAGES)).repaired
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_refusals_reach_the_engine(
     """Each with its meaning: wait, try again, give up."""
     sandbox.add_fault(match="/v1/chat", **fault)
     with pytest.raises(Exception) as caught:  # which one is the subject of the test
-        analyse(endpoint, MESSAGES)
+        asyncio.run(analyse(endpoint, MESSAGES))
     assert classify(caught.value, NOW) == verdict
 
 
@@ -84,7 +85,7 @@ def test_a_slow_model_times_out(endpoint: ModelEndpoint, sandbox: Sandbox) -> No
     """Within the model's own time."""
     sandbox.add_fault(match="/v1/chat", delay=3)
     with pytest.raises(httpx.ReadTimeout):
-        analyse(replace(endpoint, seconds=0.3), MESSAGES)
+        asyncio.run(analyse(replace(endpoint, seconds=0.3), MESSAGES))
 
 
 def test_the_key_shows_nowhere(endpoint: ModelEndpoint) -> None:
@@ -92,7 +93,7 @@ def test_the_key_shows_nowhere(endpoint: ModelEndpoint) -> None:
     secret = replace(endpoint, api_key=SecretStr("wrong"))
     assert "wrong" not in repr(secret)
     with pytest.raises(httpx.HTTPStatusError, match="401") as refused:
-        analyse(secret, MESSAGES)
+        asyncio.run(analyse(secret, MESSAGES))
     assert "wrong" not in str(refused.value) + repr(refused.value.request.headers)
 
 
@@ -100,7 +101,7 @@ def test_an_echoed_key_is_blotted_out(endpoint: ModelEndpoint) -> None:
     """Some endpoints repeat the key they refuse."""
     talkative = replace(endpoint, url=endpoint.url.replace("/v1", "/status/404"), api_key=SecretStr("Not Found"))
     with pytest.raises(httpx.HTTPStatusError) as refused:
-        analyse(talkative, MESSAGES)
+        asyncio.run(analyse(talkative, MESSAGES))
     assert str(refused.value).endswith(": ***")
 
 
@@ -140,6 +141,10 @@ def test_a_filtered_answer_fails_for_good(endpoint: ModelEndpoint, monkeypatch: 
     from pipeline.http.client import Fetched
 
     body = b'{"choices": [{"finish_reason": "content_filter", "message": {"content": ""}}]}'
-    monkeypatch.setattr(chat, "post", lambda *_, **__: Fetched("u", "http://u", 200, httpx.Headers(), body, 0))
+
+    async def posted(*_: object, **__: object) -> Fetched:
+        return Fetched("u", "http://u", 200, httpx.Headers(), body, 0)
+
+    monkeypatch.setattr(chat, "post", posted)
     with pytest.raises(Permanent, match="content filter"):
-        analyse(endpoint, MESSAGES)
+        asyncio.run(analyse(endpoint, MESSAGES))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import httpx
 import pytest
 
@@ -13,7 +15,7 @@ from sandbox import Sandbox
 
 
 def check(settings: WebsiteSettings, path: str, agent: str = "durable-pipeline/1.0") -> None:
-    check_robots(settings.sandbox_url + path, agent, settings.address_policy, settings.limits)
+    asyncio.run(check_robots(settings.sandbox_url + path, agent, settings.address_policy, settings.limits))
 
 
 def test_what_is_forbidden_is_refused_for_good(settings: WebsiteSettings) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +21,11 @@ from pipeline.declare.errors import Permanent
 from pipeline.declare.job import Done, Job
 from pipeline.testing import FakeServices
 
-PHASES = {"website-analysis": website_analysis, "prompt-forming": prompt_forming, "model-analysis": model_analysis}
+PHASES: dict[str, Callable[[Job], Done]] = {
+    "website-analysis": lambda job: asyncio.run(website_analysis(job)),
+    "prompt-forming": prompt_forming,
+    "model-analysis": lambda job: asyncio.run(model_analysis(job)),
+}
 
 
 def new_job(connection: Connection, url: str) -> Job:
@@ -141,7 +146,7 @@ def test_a_phase_without_its_predecessor_says_so(connection: Connection) -> None
         load_page(job)
     save_page(job.id, "u", Page(url="https://example.com/"))(connection)
     with pytest.raises(Permanent, match="prompt-forming must run first"):
-        model_analysis(job)
+        asyncio.run(model_analysis(job))
 
 
 def test_the_analysis_goes_with_its_job(connection: Connection) -> None:

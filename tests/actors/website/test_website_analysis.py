@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime
 from uuid import UUID
@@ -21,7 +22,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def verdict_on(url: str, settings: WebsiteSettings) -> object:
     """What the engine makes of the error that fetching ``url`` raises."""
     with pytest.raises(Exception) as caught:  # which one is the subject of the test
-        fetch_page(url, settings)
+        asyncio.run(fetch_page(url, settings))
     return classify(caught.value, NOW)
 
 
@@ -29,7 +30,7 @@ def verdict_on(url: str, settings: WebsiteSettings) -> object:
 def test_sites_of_every_language_are_understood(settings: WebsiteSettings, number: int) -> None:
     """Title, description, headings, links, text and structured data, whatever the encoding."""
     shown = site(number)
-    page = fetch_page(f"{settings.sandbox_url}/sites/{number}/", settings)
+    page = asyncio.run(fetch_page(f"{settings.sandbox_url}/sites/{number}/", settings))
     assert page.title == shown.words(shown.tongue.title)
     assert page.description == shown.words(shown.tongue.description)
     assert page.language == shown.tongue.language
@@ -69,20 +70,20 @@ def test_each_kind_of_trouble_ends_as_it_should(settings: WebsiteSettings, path:
 @pytest.mark.parametrize("path", ["/broken", "/deep", "/redirect/3"])
 def test_odd_pages_are_still_pages(settings: WebsiteSettings, path: str) -> None:
     """Broken, endless nesting, moved: something to analyse remains."""
-    assert not fetch_page(settings.sandbox_url + path, settings).is_empty
+    assert not asyncio.run(fetch_page(settings.sandbox_url + path, settings)).is_empty
 
 
 def test_robots_can_be_left_out_by_setting(settings: WebsiteSettings, sandbox: Sandbox) -> None:
     """Without them not even the file is asked for."""
     careless = settings.model_copy(update={"respect_robots": False})
-    assert fetch_page(f"{settings.sandbox_url}/private/x", careless).title == "Members only"
+    assert asyncio.run(fetch_page(f"{settings.sandbox_url}/private/x", careless)).title == "Members only"
     assert "/robots.txt" not in sandbox.stats()["paths"]
 
 
 def test_the_phase_returns_references_and_writes_the_page(settings: WebsiteSettings) -> None:
     """The result is small; the page itself goes into the table."""
     job = Job(body={"url": f"{settings.sandbox_url}/sites/3/"}, id=UUID(int=7))
-    done = website_analysis(job)
+    done = asyncio.run(website_analysis(job))
     assert done.write is not None
     assert done.result is not None
     assert done.result["language"] == "ja"
