@@ -16,6 +16,7 @@ from pipeline.http.client import Limits, fetch
 KEPT_SECONDS = 600.0
 KEPT_SITES = 500
 LARGEST = 512 * 1024
+LONGEST_DELAY = 60.0
 
 
 @dataclass(frozen=True)
@@ -76,4 +77,16 @@ def _fetch_rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Li
     if 400 <= answer.status < 500 and answer.status != 429:
         return None
     answer.raise_for_status()
-    return Protego.parse(answer.body.decode("utf-8", "replace"))
+    return read_rules(answer.body)
+
+
+def read_rules(body: bytes) -> Protego:
+    """The rules in a robots.txt; a mark of its encoding is not part of them, and a page of HTML holds none."""
+    text = body.decode("utf-8-sig", "replace")
+    return Protego.parse("" if text.lstrip().startswith("<") else text)
+
+
+def crawl_delay(rules: Protego, user_agent: str) -> float | None:
+    """The seconds between two requests that the site asks for, within reason."""
+    asked = rules.crawl_delay(user_agent)
+    return None if asked is None else min(max(float(asked), 0.0), LONGEST_DELAY)
