@@ -116,10 +116,7 @@ def _objects(text: str, schema: type[BaseModel]) -> tuple[list[_Found], str]:
     found: list[_Found] = []
     why = "there is no JSON object in it"
     at, tries, left = 0, 0, 4 * len(text) + 1000
-    if text.startswith('"'):
-        starts = re.compile(r'["{\[]')
-    else:
-        starts = re.compile(r"[{\[]")
+    starts = re.compile(r'["{\[]' if text.startswith('"') else r"[{\[]")
     while tries < _MOST_TRIES and left > 0:
         opening = starts.search(text, at)
         if not opening:

@@ -1,4 +1,4 @@
-"""From bytes to text, as a browser would (WHATWG Encoding, HTML): BOM, then header, then meta, then a look at the bytes."""
+"""From bytes to text, as a browser would: BOM, then header, then meta, then a look at the bytes."""
 
 from __future__ import annotations
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 
+from actors.website.scripts import LOCATION
 from actors.website.urls import absolute, base_of
 
 # Later ones are for pages that renew themselves, or end a session.
 AT_ONCE_SECONDS = 1.0
 _REFRESH = re.compile(r"\s*(\d*)(?:\.[\d.]*)?\s*(?:[;,\s]\s*(.*))?", re.DOTALL)
 _URL = re.compile(r"url\s*=\s*", re.IGNORECASE)
-_LOCATION = re.compile(
-    r"""\blocation(?:\.href)?\s*=\s*(["'])([^"'\\\n]{1,500})\1"""
-    r"""|\blocation\.(?:replace|assign)\(\s*(["'])([^"'\\\n]{1,500})\3\s*\)"""
-)
 
 
 def next_hop(url: str, refresh_header: str, refresh_meta: str, script: str, base: str = "") -> str:
@@ -22,7 +19,7 @@ def next_hop(url: str, refresh_header: str, refresh_meta: str, script: str, base
         target = refresh_target(refresh)
         if target is not None:
             return absolute(base_of(url, base), target) if target else ""
-    found = _LOCATION.search(script)
+    found = LOCATION.search(script)
     return absolute(url, found.group(2) or found.group(4)) if found else ""
 
 

@@ -34,8 +34,9 @@ _WORDS = {
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": ""}
-# What may follow a text that has ended: anything else shows that its last quote was not the end.
-_AFTER_TEXT = re.compile(r"\s*+(?:[,:\]}]|//|/\*|#|$|```)|[^\S\n]*+\n\s*+[\"'“‘A-Za-z_]")
+# What may follow a text that has ended, commas being forgotten at times; anything else shows that its last quote was
+# not the end.
+_AFTER_TEXT = re.compile(r"\s*+(?:[,:\]}]|//|/\*|#|$|```)|\s++[\"'“‘]|[^\S\n]*+\n\s*+[A-Za-z_]")
 
 
 class Unreadable(ValueError):

@@ -77,7 +77,7 @@ class Page(Frozen):
 
 @dataclass(frozen=True)
 class Parsed:
-    """A page, and where it sends its reader at once: the text of a refresh, and of its scripts if it shows nothing."""
+    """A page, and where it sends its reader at once: the text of a refresh, or of a script that does."""
 
     page: Page
     refresh: str
@@ -106,7 +106,7 @@ def parse(
         title=reading.title or borrowed,
         title_borrowed=bool(borrowed and not reading.title),
         description=_first(named.get("description"), graph.get("description")),
-        language=_language(reading, named.get("content-language", ""), content_language, graph.get("locale", "")),
+        language=_language(reading, named.get("content-language", ""), content_language),
         canonical=absolute(base, reading.canonical),
         meta=named,
         open_graph=graph,
@@ -123,7 +123,7 @@ def parse(
         soft_error=looks_like_error(reading.title, [words for _, words in reading.headings], text),
         needs_scripts=seems_to_need_scripts(reading),
     )
-    return Parsed(page, reading.refresh, "" if reading.lines else reading.script)
+    return Parsed(page, reading.refresh, reading.jump or ("" if reading.lines else reading.script))
 
 
 def with_frames(page: Page, frames: Sequence[Page]) -> Page:
@@ -177,12 +177,12 @@ def _named(reading: Reading, prefix: str, *, inside: bool) -> dict[str, str]:
     }
 
 
-def _language(reading: Reading, pragma: str, header: str, locale: str) -> str:
+def _language(reading: Reading, pragma: str, header: str) -> str:
     """The language of the body: what its elements say counts, even that it is unknown; then meta, then the header."""
     if reading.language is not None:
         return _spelled(reading.language)
     said = [one for one in (pragma, header) if "," not in one]
-    return next((spelled for spelled in map(_spelled, [*said, locale]) if spelled), "")
+    return next((spelled for spelled in map(_spelled, said) if spelled), "")
 
 
 def _spelled(language: str) -> str:
@@ -195,7 +195,7 @@ def _links(reading: Reading, base: str, url: str, encoding: str) -> tuple[list[L
     inside: list[Link] = []
     outside: list[Link] = []
     for reference, words in reading.links:
-        address = absolute(base, reference, encoding)
+        address = absolute(base, reference.strip() or base, encoding)
         if address and address not in seen:
             seen.add(address)
             (inside if _site(address) == home else outside).append(Link(url=address, text=words))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from actors.html_tree import read_tree
+from actors.website.scripts import LEADS_ON
 from actors.website.storable import one_line
 from actors.website.visibility import Element, Styles
 from actors.website.xhtml import read_xhtml
@@ -119,7 +120,7 @@ class Reading:
 
     title: str = ""
     language: str | None = None
-    base: str = ""
+    base: str | None = None
     canonical: str = ""
     refresh: str = ""
     charset: str = ""
@@ -131,6 +132,8 @@ class Reading:
     json_ld: list[str] = field(default_factory=list)
     scripts: int = 0
     script: str = ""
+    # a script that does nothing but lead elsewhere
+    jump: str = ""
     lines: list[str] = field(default_factory=list)
     # full: a bound was met, and reading stopped; cut: some headings were left out
     full: bool = False
@@ -234,7 +237,7 @@ class _Reader:
             case "html" | "body" if "lang" in attributes:
                 self._languages[tag] = attributes["lang"][:40]
             case "base":
-                reading.base = reading.base or attributes.get("href", "")
+                reading.base = attributes.get("href") if reading.base is None else reading.base
             case "meta":
                 self._keep_meta(attributes)
             case "link" if "canonical" in attributes.get("rel", "").lower().split():
@@ -333,6 +336,8 @@ class _Reader:
                 reading.json_ld.append(text)
         elif not kind or "javascript" in kind or kind == "module":
             reading.scripts += 1
+            if len(text) <= 600 and LEADS_ON.fullmatch(text) and not reading.jump:
+                reading.jump = text
             reading.script = (reading.script + "\n" + text)[: self._bounds.script].strip()
 
     def _keep_meta(self, attributes: Mapping[str, str]) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from actors.website.reader import Reading
+from actors.website.scripts import LOCATION
 
 # A real page says more than this, and may speak of errors.
 SHORT = 700
@@ -26,7 +27,8 @@ _NOT_FOUND = re.compile(
     |não\ existe|non\ (?:è\ stata\ )?trovat[oa]|non\ esiste
     |niet\ gevonden|bestaat\ niet|nie\ (?:została\ )?znaleziono|nie\ istnieje|nenalezen|neexistuje|hittades\ inte
     |finns\ inte|ikke\ fundet|ikke\ funnet|ei\ löydy|ei\ löytynyt|bulunamadı|nem\ található
-    |не\ найден|не\ существует|не\ знайдено|見つかりません|ページが存在しません|找不到|不存在|未找到|찾을\ 수\ 없|δεν\ βρέθηκε|غير\ موجود
+    |не\ найден|не\ существует|не\ знайдено|見つかりません|ページが存在しません
+    |找不到|不存在|未找到|찾을\ 수\ 없|δεν\ βρέθηκε|غير\ موجود
     |לא\ נמצא""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -77,4 +79,8 @@ def looks_like_error(title: str, headings: Sequence[str], text: str) -> bool:
 
 def seems_to_need_scripts(reading: Reading) -> bool:
     """Whether a browser would probably show more: there are scripts, and next to no text."""
-    return reading.scripts > 0 and sum(map(len, reading.lines)) < 80 and not reading.headings and not reading.frames
+    length = sum(map(len, reading.lines))
+    if length < 400 and LOCATION.search(reading.script):
+        # it leads elsewhere, on some condition or after a while
+        return True
+    return reading.scripts > 0 and length < 80 and not reading.headings and not reading.frames

@@ -38,7 +38,7 @@ def fetchable(url: str) -> str:
     return respelled(normal(url) or url)
 
 
-def base_of(url: str, base: str) -> str:
+def base_of(url: str, base: str | None) -> str:
     """What the page's links are relative to: a base that is not a place is ignored."""
     found = normal(base, url) if base else ""
     return url if not found or found.startswith(("data:", "javascript:")) else found
