@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, field_validator
 
-from actors.website.storable import clean, load_json
+from actors.website.answers import Unusable, read_answer
+
+__all__ = ["SCHEMA_IN_WORDS", "SITE_TYPES", "Analysis", "Lines", "Unusable", "read_analysis"]
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
+
+
+def _split(value: Any) -> Any:
+    """A list written as one text: by lines or semicolons, else by commas."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip().strip("[]")
+    parts = re.split(r"[;\n|]" if re.search(r"[;\n|]", text) else ",", text)
+    return [part.strip(" \t\r-*•\"'") for part in parts if part.strip(" \t\r-*•\"'")]
+
+
+Lines = Annotated[list[Line], BeforeValidator(_split)]
 
 SiteType = Literal[
     "company",
@@ -42,7 +56,8 @@ class Analysis(BaseModel):
     site_type: SiteType
     language: Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True, max_length=40)]
     audience: Line
-    topics: list[Line] = Field(max_length=20)
+    topics: Lines = Field(max_length=20)
+    # facts are sentences, in which a comma does not separate
     key_points: list[Line] = Field(max_length=20)
     confidence: float = Field(ge=0, le=1)
 
@@ -52,30 +67,6 @@ class Analysis(BaseModel):
         return value.strip().lower() if isinstance(value, str) else value
 
 
-class Unusable(ValueError):  # a judgement on an answer, not a failure of the program
-    """The answer does not fit; the message lists the problems in words that the model can act on."""
-
-
 def read_analysis(answer: str) -> Analysis:
-    """The analysis in ``answer``, with or without a code fence around it; raises Unusable."""
-    try:
-        found = load_json(_unfenced(answer))
-    except ValueError as error:
-        raise Unusable(f"- it is not valid JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise Unusable("- it is not a JSON object")
-    try:
-        return Analysis.model_validate(found)
-    except ValidationError as error:
-        raise Unusable("\n".join(_problems(error))) from None
-
-
-def _problems(error: ValidationError) -> list[str]:
-    found = error.errors(include_url=False, include_input=False)[:10]
-    return [f'- "{".".join(map(str, problem["loc"]))}": {problem["msg"]}' for problem in found]
-
-
-def _unfenced(answer: str) -> str:
-    text = clean(answer).strip()
-    fenced = re.fullmatch(r"```[a-zA-Z]*\s*(.*?)\s*```", text, re.DOTALL)
-    return fenced.group(1) if fenced else text
+    """The analysis in ``answer``, in any usual wrapping; raises Unusable."""
+    return read_answer(answer, Analysis)

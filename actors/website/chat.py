@@ -66,29 +66,76 @@ class Reply:
     usage: Usage
 
 
-async def ask(endpoint: ModelEndpoint, messages: Sequence[Message], headers: Mapping[str, str] | None = None) -> Reply:
-    """One round. Raises httpx.HTTPStatusError for a refusal, so that Retry-After reaches the engine."""
-    answer = await post(
-        f"{endpoint.url.rstrip('/')}/chat/completions",
-        json.dumps(_question(endpoint, messages)).encode(),
-        policy=_policy(endpoint),
-        limits=Limits(read=endpoint.seconds, total=endpoint.seconds, max_raw=MEBIBYTE, max_body=MEBIBYTE),
-        headers=_headers(endpoint, headers or {}),
-    )
+async def ask(
+    endpoint: ModelEndpoint,
+    messages: Sequence[Message],
+    headers: Mapping[str, str] | None = None,
+    schema: Mapping[str, Any] | None = None,
+) -> Reply:
+    """One round. Raises httpx.HTTPStatusError for a refusal, so that Retry-After reaches the engine.
+
+    Structured output is asked for where it exists: an endpoint that refuses the parameter by name is asked with less.
+    """
+    formats = answer_formats(endpoint.json_mode, schema)
+    known = _formats.get((endpoint.url, endpoint.name), 0)
+    for number in range(min(known, len(formats) - 1), len(formats)):
+        answer = await _post(endpoint, messages, headers, formats[number])
+        if answer.status != httpx.codes.OK and number + 1 < len(formats) and refuses_format(answer.status, answer.body):
+            continue
+        _formats[(endpoint.url, endpoint.name)] = number
+        break
     if answer.status != httpx.codes.OK:
         raise _refusal(endpoint, answer)
     return _reply(endpoint, messages, answer)
 
 
-def _question(endpoint: ModelEndpoint, messages: Sequence[Message]) -> dict[str, Any]:
+# Which of the formats an endpoint took, so that only the first question of a process pays for finding out.
+_formats: dict[tuple[str, str], int] = {}
+
+
+def answer_formats(json_mode: bool, schema: Mapping[str, Any] | None) -> list[dict[str, Any] | None]:
+    """Values of response_format from the strictest to none."""
+    if not json_mode:
+        return [None]
+    plain: list[dict[str, Any] | None] = [{"type": "json_object"}, None]
+    if schema is None:
+        return plain
+    named = {"name": "analysis", "schema": schema, "strict": False}
+    return [{"type": "json_schema", "json_schema": named}, *plain]
+
+
+def refuses_format(status: int, body: bytes) -> bool:
+    """Whether an answer complains about response_format, and not about the question."""
+    said = body[:4000].lower()
+    return status in {400, 422} and any(word in said for word in (b"response_format", b"json_schema", b"json_object"))
+
+
+async def _post(
+    endpoint: ModelEndpoint,
+    messages: Sequence[Message],
+    headers: Mapping[str, str] | None,
+    answer_format: dict[str, Any] | None,
+) -> Fetched:
+    return await post(
+        f"{endpoint.url.rstrip('/')}/chat/completions",
+        json.dumps(_question(endpoint, messages, answer_format)).encode(),
+        policy=_policy(endpoint),
+        limits=Limits(read=endpoint.seconds, total=endpoint.seconds, max_raw=MEBIBYTE, max_body=MEBIBYTE),
+        headers=_headers(endpoint, headers or {}),
+    )
+
+
+def _question(
+    endpoint: ModelEndpoint, messages: Sequence[Message], answer_format: dict[str, Any] | None
+) -> dict[str, Any]:
     question: dict[str, Any] = {
         "model": endpoint.name,
         "messages": [message.model_dump() for message in messages],
         "max_tokens": endpoint.max_output_tokens,
         "temperature": 0,
     }
-    if endpoint.json_mode:
-        question["response_format"] = {"type": "json_object"}
+    if answer_format is not None:
+        question["response_format"] = answer_format
     return question
 
 

@@ -31,12 +31,13 @@ async def analyse(
     templates: Path | None = None,
 ) -> Analysed:
     """Ask, check, and ask once more if the answer does not fit; raises Transient if it then still does not."""
-    first = await ask(endpoint, messages, headers)
+    schema = Analysis.model_json_schema()
+    first = await ask(endpoint, messages, headers, schema)
     try:
         return Analysed(read_analysis(first.text), first.model, first.usage, repaired=False)
     except Unusable as problems:
         repair = _repair(messages, first, problems, templates)
-    second = await ask(endpoint, repair, _for_repair(headers))
+    second = await ask(endpoint, repair, _for_repair(headers), schema)
     try:
         found = read_analysis(second.text)
     except Unusable as problems:

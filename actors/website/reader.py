@@ -5,28 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from actors.html_events import read_events
+from actors.html_tree import read_tree
+from actors.website.scripts import LEADS_ON
 from actors.website.storable import one_line
+from actors.website.visibility import Element, Styles
+from actors.website.xhtml import read_xhtml
 
+# What has no text of its own, or shows its content only where the browser cannot show better.
 _UNSEEN = frozenset(
-    {
-        "script",
-        "style",
-        "noscript",
-        "template",
-        "iframe",
-        "object",
-        "svg",
-        "math",
-        "canvas",
+    [
+        "annotation",
+        "annotation-xml",
         "audio",
-        "video",
-        "select",
+        "canvas",
         "datalist",
-    }
+        "embed",
+        "head",
+        "iframe",
+        "meter",
+        "noembed",
+        "noframes",
+        "noscript",
+        "progress",
+        "rp",
+        "script",
+        "select",
+        "style",
+        "template",
+        "textarea",
+        "title",
+        "video",
+    ]
 )
 _BLOCKS = frozenset(
-    {
+    [
         "address",
         "article",
         "aside",
@@ -38,6 +50,7 @@ _BLOCKS = frozenset(
         "dd",
         "details",
         "dialog",
+        "dir",
         "div",
         "dl",
         "dt",
@@ -46,6 +59,7 @@ _BLOCKS = frozenset(
         "figure",
         "footer",
         "form",
+        "frameset",
         "h1",
         "h2",
         "h3",
@@ -53,16 +67,22 @@ _BLOCKS = frozenset(
         "h5",
         "h6",
         "header",
+        "hgroup",
         "hr",
         "html",
         "legend",
         "li",
+        "listing",
         "main",
+        "marquee",
         "menu",
         "nav",
         "ol",
+        "optgroup",
         "p",
+        "plaintext",
         "pre",
+        "search",
         "section",
         "summary",
         "table",
@@ -73,7 +93,8 @@ _BLOCKS = frozenset(
         "thead",
         "tr",
         "ul",
-    }
+        "xmp",
+    ]
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
@@ -83,175 +104,262 @@ class Bounds:
     """How much of a page is kept; counts, characters, and ``seconds`` of reading."""
 
     text: int = 200_000
-    elements: int = 200_000
-    depth: int = 400
     headings: int = 200
     links: int = 500
     meta: int = 60
+    frames: int = 20
     line: int = 300
     json_ld: int = 65_536
+    script: int = 20_000
     seconds: float = 10.0
 
 
 @dataclass
 class Reading:
-    """What was read so far."""
+    """What was read so far. ``language`` is None where the page says nothing; ``links_total`` counts all links."""
 
     title: str = ""
-    language: str = ""
-    base: str = ""
+    language: str | None = None
+    base: str | None = None
     canonical: str = ""
+    refresh: str = ""
+    charset: str = ""
     meta: dict[str, str] = field(default_factory=dict)
     headings: list[tuple[int, str]] = field(default_factory=list)
     links: list[tuple[str, str]] = field(default_factory=list)
+    links_total: int = 0
+    frames: list[str] = field(default_factory=list)
     json_ld: list[str] = field(default_factory=list)
+    scripts: int = 0
+    script: str = ""
+    # a script that does nothing but lead elsewhere
+    jump: str = ""
     lines: list[str] = field(default_factory=list)
+    # full: a bound was met, and reading stopped; cut: some headings were left out
     full: bool = False
+    cut: bool = False
 
 
 def read_html(html: str, bounds: Bounds) -> Reading:
     """Read ``html`` to its end or to the first bound; never raises."""
     reader = _Reader(bounds)
-    if not read_events(html, reader, bounds.seconds):
+    if not read_tree(html, reader, bounds.seconds):
         reader.reading.full = True
     return reader.close()
 
 
+def read_xml(body: bytes, bounds: Bounds) -> Reading | None:
+    """Read XHTML that is well-formed; None if it is not."""
+    reader = _Reader(bounds)
+    return reader.close() if read_xhtml(body, reader) else None
+
+
+def read_plain(text: str, bounds: Bounds) -> Reading:
+    """Text without markup."""
+    kept = text[: bounds.text]
+    lines = [line for line in (one_line(line, bounds.text) for line in kept.splitlines()) if line]
+    return Reading(lines=lines, full=len(text) > bounds.text)
+
+
+@dataclass
+class _Open:
+    """An open element: whether it is shown, and what is collected while it is open."""
+
+    element: Element
+    hidden: bool
+    invisible: bool
+    foreign: bool
+    heading: list[str] | None = None
+    link: list[str] | None = None
+
+
 class _Reader:
-    """Takes the parser's events, and must not raise."""
+    """Takes the events of a tree, each start with its end."""
 
     def __init__(self, bounds: Bounds) -> None:
         self.reading = Reading()
+        self.styles = Styles()
         self._bounds = bounds
-        self._depth = 0
-        self._elements = 0
+        self._open: list[_Open] = []
+        self._ancestors: list[Element] = []
         self._kept_text = 0
-        self._hidden_at = 0
         self._line: list[str] = []
-        self._title: list[str] | None = None
-        self._heading: tuple[int, list[str]] | None = None
-        self._link: tuple[str, list[str]] | None = None
-        self._json_ld: list[str] | None = None
+        self._headings: list[tuple[int, list[str]]] = []
+        self._links: list[tuple[str, list[str]]] = []
+        self._in_heading: list[list[str]] = []
+        self._in_link: list[list[str]] = []
+        self._raw: list[str] | None = None
+        self._titled = False
+        self._languages: dict[str, str] = {}
 
     @property
     def full(self) -> bool:
         return self.reading.full
 
+    def style(self, sheet: str, media: str) -> None:
+        self.styles.add(sheet, media)
+
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self._depth += 1
-        self._elements += 1
-        if self._depth > self._bounds.depth or self._elements > self._bounds.elements:
-            self.reading.full = True
-        if self.reading.full or self._hidden_at:
+        opened = self._shown(tag, attributes)
+        self._open.append(opened)
+        self._ancestors.append(opened.element)
+        if opened.foreign:
+            return
+        self._note(tag, attributes)
+        if opened.hidden or self.reading.full:
             return
         if tag in _BLOCKS:
-            self._end_line()
-        self._open(tag, attributes)
-        if tag in _UNSEEN or _is_hidden(attributes):
-            self._hidden_at = self._depth
+            self._break()
+        if opened.invisible:
+            return
+        if tag in _HEADINGS:
+            opened.heading = []
+            self._keep_heading(tag, opened.heading)
+        elif tag == "a" and "href" in attributes:
+            opened.link = []
+            self._keep_link(attributes["href"], opened.link)
 
-    def _open(self, tag: str, attributes: Mapping[str, str]) -> None:
+    def _shown(self, tag: str, attributes: Mapping[str, str]) -> _Open:
+        above = self._open[-1] if self._open else None
+        element = Element.of(tag, attributes)
+        foreign = tag == "svg" or (above is not None and above.foreign and tag.lower() != "foreignobject")
+        hidden, invisible = (above.hidden, above.invisible) if above else (False, False)
+        if not hidden:
+            styled = self.styles.decide(element, self._ancestors)
+            hidden = tag in _UNSEEN or styled.get("display", _default_display(tag, attributes)) == "none"
+            invisible = styled["visibility"] in {"hidden", "collapse"} if "visibility" in styled else invisible
+        return _Open(element, hidden, invisible, foreign)
+
+    def _note(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """What counts whether it is shown or not."""
+        reading = self.reading
         match tag:
-            case "html":
-                self.reading.language = self.reading.language or attributes.get("lang", "")[:40]
+            case "html" | "body" if "lang" in attributes:
+                self._languages[tag] = attributes["lang"][:40]
             case "base":
-                self.reading.base = self.reading.base or attributes.get("href", "")
+                reading.base = attributes.get("href") if reading.base is None else reading.base
             case "meta":
                 self._keep_meta(attributes)
             case "link" if "canonical" in attributes.get("rel", "").lower().split():
-                self.reading.canonical = self.reading.canonical or attributes.get("href", "")
-            case "title" if not self.reading.title:
-                self._title = []
-            case "a" if "href" in attributes:
-                self._end_link()
-                self._link = (attributes["href"], [])
-            case "script" if attributes.get("type", "").strip().lower() == "application/ld+json":
-                self._json_ld = []
-            case _ if tag in _HEADINGS:
-                self._heading = (_HEADINGS[tag], [])
+                reading.canonical = reading.canonical or attributes.get("href", "")
+            case "title" if not self._titled:
+                self._raw = []
+            case "frame" if len(reading.frames) < self._bounds.frames:
+                reading.frames.append(attributes.get("src", ""))
+            case "script":
+                self._raw = []
 
     def end(self, tag: str) -> None:
-        if tag == "script":
-            self._end_json_ld()
-        if self._hidden_at and self._depth <= self._hidden_at:
-            self._hidden_at = 0
-        elif not self._hidden_at:
-            self._shut(tag)
-        self._depth = max(self._depth - 1, 0)
-
-    def _shut(self, tag: str) -> None:
-        if tag == "title" and self._title is not None:
-            self.reading.title = one_line("".join(self._title), self._bounds.line)
-            self._title = None
-        if tag == "a":
-            self._end_link()
-        if tag in _BLOCKS:
-            self._end_line()
+        closed = self._open.pop()
+        self._ancestors.pop()
+        if closed.foreign:
+            return
+        if tag in {"title", "script"} and self._raw is not None:
+            self._keep_raw(tag, "".join(self._raw), closed.element.attributes)
+            self._raw = None
+        if closed.hidden:
+            return
+        if closed.heading is not None:
+            self._end_line(_HEADINGS[tag])
+            self._in_heading.pop()
+        elif tag in _BLOCKS:
+            self._break()
+        if closed.link is not None:
+            self._in_link.pop()
 
     def data(self, text: str) -> None:
-        if self.reading.full:
+        if self.reading.full or not self._open:
             return
-        if self._json_ld is not None:
-            self._json_ld.append(text)
-        elif self._title is not None:
-            self._title.append(text)
-        elif not self._hidden_at:
-            self._line.append(text)
-            if self._heading:
-                self._heading[1].append(text)
-            if self._link:
-                self._link[1].append(text)
+        around = self._open[-1]
+        if self._raw is not None:
+            self._raw.append(text)
+        elif not (around.hidden or around.invisible or around.foreign):
+            self._add(text)
 
-    def comment(self, text: str) -> None:
-        """Comments say nothing to a reader."""
+    def _add(self, text: str) -> None:
+        self._line.append(text)
+        for words in self._in_heading[:5]:
+            words.append(text)
+        for words in self._in_link[:5]:
+            words.append(text)
 
     def close(self) -> Reading:
-        self._end_link()
         self._end_line()
-        if self._title and not self.reading.title:
-            self.reading.title = one_line("".join(self._title), self._bounds.line)
+        self.reading.language = self._languages.get("body", self._languages.get("html"))
+        words = ((level, one_line("".join(parts), self._bounds.line)) for level, parts in self._headings)
+        self.reading.headings = [(level, text) for level, text in words if text]
+        self.reading.links = [(to, one_line("".join(parts), self._bounds.line)) for to, parts in self._links]
         return self.reading
 
-    def _end_line(self) -> None:
-        heading, self._heading = self._heading, None
+    def _break(self) -> None:
+        """The edge of a block: a new line, but within a heading of usual length only a space."""
+        if self._in_heading and sum(map(len, self._line)) <= self._bounds.line:
+            self._add(" ")
+            return
+        self._end_line()
+        for words in [*self._in_heading[:5], *self._in_link[:5]]:
+            words.append(" ")
+
+    def _end_line(self, level: int = 0) -> None:
         line = one_line("".join(self._line), self._bounds.text)
         self._line.clear()
-        if heading and line:
-            line = self._keep_heading(heading[0], "".join(heading[1]), line)
         if not line:
             return
+        line = f"{'#' * level} {line}" if level else line
         line = line[: max(self._bounds.text - self._kept_text, 0)]
         self._kept_text += len(line) + 1
         self.reading.lines.append(line)
         self.reading.full = self.reading.full or self._kept_text >= self._bounds.text
 
-    def _keep_heading(self, level: int, words: str, line: str) -> str:
-        words = one_line(words, self._bounds.line)
-        if words and len(self.reading.headings) < self._bounds.headings:
-            self.reading.headings.append((level, words))
-        return f"{'#' * level} {line}"
+    def _keep_heading(self, tag: str, words: list[str]) -> None:
+        self._end_line(0)
+        self._in_heading.append(words)
+        if len(self._headings) < self._bounds.headings:
+            self._headings.append((_HEADINGS[tag], words))
+        else:
+            self.reading.cut = True
 
-    def _end_link(self) -> None:
-        if self._link and len(self.reading.links) < self._bounds.links:
-            self.reading.links.append((self._link[0], one_line("".join(self._link[1]), self._bounds.line)))
-        self._link = None
+    def _keep_link(self, to: str, words: list[str]) -> None:
+        self.reading.links_total += 1
+        self._in_link.append(words)
+        if len(self._links) < self._bounds.links:
+            self._links.append((to, words))
 
-    def _end_json_ld(self) -> None:
-        if self._json_ld is not None:
-            script = "".join(self._json_ld)
-            if len(script) <= self._bounds.json_ld and len(self.reading.json_ld) < 20:
-                self.reading.json_ld.append(script)
-        self._json_ld = None
+    def _keep_raw(self, tag: str, text: str, attributes: Mapping[str, str]) -> None:
+        reading = self.reading
+        if tag == "title":
+            reading.title, self._titled = one_line(text, self._bounds.line), True
+            return
+        kind = attributes.get("type", "").strip().lower()
+        if kind == "application/ld+json":
+            if len(text) <= self._bounds.json_ld and len(reading.json_ld) < 20:
+                reading.json_ld.append(text)
+        elif not kind or "javascript" in kind or kind == "module":
+            reading.scripts += 1
+            if len(text) <= 600 and LEADS_ON.fullmatch(text) and not reading.jump:
+                reading.jump = text
+            reading.script = (reading.script + "\n" + text)[: self._bounds.script].strip()
 
     def _keep_meta(self, attributes: Mapping[str, str]) -> None:
-        name = attributes.get("property") or attributes.get("name") or attributes.get("http-equiv") or ""
+        pragma, content = attributes.get("http-equiv", "").strip().lower(), attributes.get("content", "")
+        if pragma == "refresh" and not self.reading.refresh:
+            self.reading.refresh = content[:3000]
+        if not self.reading.charset:
+            named = content[:1000] if pragma == "content-type" else ""
+            self.reading.charset = attributes.get("charset", "")[:40] or named
+        name = attributes.get("property") or attributes.get("name") or pragma
         name = one_line(name.lower(), 80)
-        value = one_line(attributes.get("content", ""), self._bounds.line * 3)
+        value = one_line(content, self._bounds.line * 3)
         if name and value and len(self.reading.meta) < self._bounds.meta:
             self.reading.meta.setdefault(name, value)
 
 
-def _is_hidden(attributes: Mapping[str, str]) -> bool:
-    if "hidden" in attributes:
-        return True
-    return "display:none" in attributes.get("style", "")[:500].replace(" ", "").lower()
+def _default_display(tag: str, attributes: Mapping[str, str]) -> str:
+    """What a browser's own style sheet hides."""
+    if "hidden" in attributes or "popover" in attributes:
+        return "none"
+    if tag == "dialog" and "open" not in attributes:
+        return "none"
+    if tag == "object" and ("data" in attributes or "type" in attributes):
+        return "none"
+    return ""

@@ -17,6 +17,7 @@ from pipeline.http.client import Limits, fetch
 KEPT_SECONDS = 600.0
 KEPT_SITES = 500
 LARGEST = 512 * 1024
+LONGEST_DELAY = 60.0
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,9 @@ async def _rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Li
         known = _known.get((origin, policy))
     if known and known.until > now:
         return known
-    text = await _fetch_rules(origin, user_agent, policy, limits)
-    parsed = None if text is None else await read_in_time(len(text), Protego.parse, text)
-    rules = _Rules(parsed, len(text or ""), now + KEPT_SECONDS)
+    body = await _fetch_rules(origin, user_agent, policy, limits)
+    parsed = None if body is None else await read_in_time(len(body), read_rules, body)
+    rules = _Rules(parsed, len(body or b""), now + KEPT_SECONDS)
     with _lock:
         if len(_known) >= KEPT_SITES:
             _known.clear()
@@ -73,11 +74,23 @@ async def _rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Li
     return rules
 
 
-async def _fetch_rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> str | None:
+async def _fetch_rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> bytes | None:
     small = replace(limits, max_raw=LARGEST, max_body=LARGEST, cut_oversize=True)
     headers = {"User-Agent": user_agent}
     answer = await fetch(f"{origin}/robots.txt", policy=policy, limits=small, headers=headers)
     if 400 <= answer.status < 500 and answer.status != 429:
         return None
     answer.raise_for_status()
-    return answer.body.decode("utf-8", "replace")
+    return answer.body
+
+
+def read_rules(body: bytes) -> Protego:
+    """The rules in a robots.txt; a mark of its encoding is not part of them, and a page of HTML holds none."""
+    text = body.decode("utf-8-sig", "replace")
+    return Protego.parse("" if text.lstrip().startswith("<") else text)
+
+
+def crawl_delay(rules: Protego, user_agent: str) -> float | None:
+    """The seconds between two requests that the site asks for, within reason."""
+    asked = rules.crawl_delay(user_agent)
+    return None if asked is None else min(max(float(asked), 0.0), LONGEST_DELAY)

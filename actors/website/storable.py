@@ -24,7 +24,7 @@ def one_line(text: str, longest: int) -> str:
 def load_json(text: str) -> Any:
     """Parse JSON into what can be stored; raises ValueError for anything else, also for deep nesting."""
     try:
-        return _storable(json.loads(text, parse_float=_finite, parse_constant=_no_constant))
+        return storable(json.loads(text, parse_float=_finite, parse_constant=_no_constant))
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
 
@@ -38,11 +38,12 @@ def _finite(digits: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _storable(value: Any) -> Any:
+def storable(value: Any) -> Any:
+    """``value`` without what PostgreSQL cannot keep."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):
-        return [_storable(item) for item in value]
+        return [storable(item) for item in value]
     if isinstance(value, dict):
-        return {clean(key): _storable(item) for key, item in value.items()}
+        return {clean(key): storable(item) for key, item in value.items()}
     return value

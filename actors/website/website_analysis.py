@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import httpx
+
 from actors.reading import read_in_time
 from actors.website import store
 from actors.website.config import WebsiteSettings, worker_settings
-from actors.website.page import Page, parse_page
+from actors.website.hops import next_hop
+from actors.website.page import Page, Parsed, parse, with_frames
 from actors.website.robots import check_robots, same_origin
+from actors.website.urls import fetchable
 from pipeline import Done, Job, Permanent, Transient
 from pipeline.http.addresses import vet_url
 from pipeline.http.client import Fetched, fetch
@@ -44,25 +48,65 @@ def asked_url(body: dict[str, Any]) -> str:
 
 
 async def fetch_page(url: str, settings: WebsiteSettings) -> Page:
-    """Fetch and read one page, robots.txt permitting; the place it redirects to is asked as well."""
+    """Fetch and read one page through its refreshes, and the frames of a frameset; robots.txt is asked each time."""
+    page = await _follow(url, settings)
+    if not page.frames:
+        return page
+    frames = [frame for source in page.frames if (frame := await _frame(source, settings))]
+    return with_frames(page, frames)
+
+
+async def _follow(url: str, settings: WebsiteSettings) -> Page:
+    seen: list[str] = []
+    while True:
+        answer = await _fetch(url, settings)
+        seen += [url, answer.url_final]
+        answer.raise_for_status()
+        parsed = await read_in_time(len(answer.body), _parsed, answer)
+        url = next_hop(answer.url_final, answer.headers.get("refresh", ""), parsed.refresh, parsed.script)
+        if not url or url in seen or len(seen) > 2 * settings.limits.max_redirects:
+            return _checked(parsed.page)
+
+
+async def _frame(url: str, settings: WebsiteSettings) -> Page | None:
+    """One frame; None for one that is not there, or is not a page: the others are still worth reading."""
+    try:
+        return await _follow(url, settings)
+    except Permanent:
+        return None
+    except httpx.HTTPStatusError as refused:
+        if refused.response.status_code in {401, 403, 404, 410}:
+            return None
+        raise
+
+
+async def _fetch(url: str, settings: WebsiteSettings) -> Fetched:
     policy, limits = settings.address_policy, settings.limits
-    target = vet_url(url, policy).url
+    target = vet_url(fetchable(url), policy).url
     if settings.respect_robots:
         await check_robots(target, settings.user_agent, policy, limits)
     answer = await fetch(target, policy=policy, limits=limits, headers={"User-Agent": settings.user_agent})
     if settings.respect_robots and not same_origin(target, answer.url_final):
         await check_robots(answer.url_final, settings.user_agent, policy, limits)
-    answer.raise_for_status()
-    return await read_in_time(len(answer.body), read_page, answer)
+    return answer
 
 
 def read_page(answer: Fetched) -> Page:
     """The page in ``answer``; raises if it is something else, or nothing."""
+    return _checked(_parsed(answer).page)
+
+
+def _parsed(answer: Fetched) -> Parsed:
     _check_kind(answer)
-    page = parse_page(answer.body, answer.url_final, answer.headers.get("content-type", ""))
+    headers = answer.headers
+    language = headers.get("content-language", "")
+    return parse(answer.body, answer.url_final, headers.get("content-type", ""), content_language=language)
+
+
+def _checked(page: Page) -> Page:
     _check_readable(page)
-    if page.is_empty:
-        raise Permanent(f"{answer.url_final} has nothing to analyse: no title, no description, no text")
+    if page.is_empty and not page.frames:
+        raise Permanent(f"{page.url} has nothing to analyse: no title, no description, no text")
     return page
 
 
@@ -78,6 +122,9 @@ def summary(page: Page) -> dict[str, Any]:
         "links_out": len(page.links_out),
         "text_length": len(page.text),
         "truncated": page.truncated,
+        "links_cut": page.links_cut,
+        "soft_error": page.soft_error,
+        "needs_scripts": page.needs_scripts,
     }
 
 

@@ -13,7 +13,9 @@ import httpx
 
 from pipeline.declare.errors import Permanent
 from pipeline.http.addresses import AddressPolicy, vet_url
+from pipeline.http.cookies import Cookies
 from pipeline.http.decoding import ACCEPTED, decoder_for
+from pipeline.http.lenient import respelled
 from pipeline.http.per_loop import PerLoop
 from pipeline.http.pinned import PinnedTransport, Resolver, system_resolver
 
@@ -99,16 +101,23 @@ class Fetcher:
     async def fetch(self, url: str, limits: Limits, headers: Mapping[str, str] | None = None) -> Fetched:
         """GET ``url`` through its redirects; every hop is judged like the first address."""
         history: list[str] = []
+        cookies, states = Cookies(), set[tuple[str, str]]()
         async with deadline(limits.total):
             current = vet_url(url, self._policy).url
             while True:
-                request = self._request("GET", current, limits, headers or {})
+                sent = cookies.header(current)
+                states.add((current, sent))
+                more = {**(headers or {}), **({"Cookie": sent} if sent else {})}
+                request = self._request("GET", current, limits, more)
                 answer = await self._send(request, url, limits, tuple(history))
+                cookies.take(current, answer.headers.get_list("set-cookie"))
                 location = _redirect(answer)
                 if location is None:
                     return answer
                 history.append(current)
                 current = self._next(current, location, history, limits)
+                if (current, cookies.header(current)) in states:
+                    raise Permanent(f"{history[0]} redirects in a circle (back to {current})")
 
     async def post(self, url: str, content: bytes, limits: Limits, headers: Mapping[str, str]) -> Fetched:
         """POST once; a redirect is an answer like any other."""
@@ -133,8 +142,6 @@ class Fetcher:
 
     def _next(self, current: str, location: str, history: list[str], limits: Limits) -> str:
         target = vet_url(_joined(current, location), self._policy).url
-        if target in history:
-            raise Permanent(f"{history[0]} redirects in a circle (back to {target})")
         if len(history) > limits.max_redirects:
             raise Permanent(f"{history[0]} redirects more than {limits.max_redirects} times")
         return target
@@ -192,7 +199,7 @@ def _redirect(answer: Fetched) -> str | None:
 
 def _joined(current: str, location: str) -> str:
     try:
-        return urljoin(current, location.strip())
+        return respelled(urljoin(current, respelled(location)))
     except ValueError:
         raise Permanent(f"{current} redirects to an address that cannot be read") from None
 

@@ -123,8 +123,8 @@ def test_a_sources_own_currency_says_what_its_sign_means(quiet: Stall) -> None:
     """It reaches the phase; rates without a day reach nothing."""
     quiet.source("coins")
     quiet.place.db.execute("UPDATE sources SET currency = 'CAD'")
-    assert load_task(quiet.job(NOBODY, quiet.intake(), "coins")).source.currency == "CAD"
-    result = price_collection(quiet.job(NOBODY, quiet.intake(), "coins")).result
+    assert asyncio.run(load_task(quiet.job(NOBODY, quiet.intake(), "coins"))).source.currency == "CAD"
+    result = asyncio.run(price_collection(quiet.job(NOBODY, quiet.intake(), "coins"))).result
     assert result is not None and result["unread"] == {}
     with pytest.raises(ValueError, match="SCRAPE_RATES_DAY"):
         ScrapeSettings(rates={"USD": 1.0})
