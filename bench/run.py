@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-from bench import growth, lab, latency, page, submitting, throughput
+from bench import execution, growth, lab, latency, page, submitting, throughput, waiting
 from bench.paired import Figures, Plan, merge
 from bench.rivals import row
 
@@ -37,11 +37,14 @@ ROWS = {
     "submit_many": Listed(submitting.batched),
     "workflows": Listed(growth.workflows),
     "snapshot": Listed(growth.snapshot),
+    "execution": Listed(execution.execution),
     "latency": Listed(latency.latency),
     "idle": Listed(latency.idle, quick=False),
     "pending": Listed(growth.pending, quick=False),
     "processes": Listed(growth.processes, quick=False),
     "memory": Listed(growth.memory, quick=False),
+    "waiting": Listed(waiting.waiting, quick=False),
+    "in_flight": Listed(waiting.in_flight, quick=False),
 }
 FULL, SINGLE, QUICK = Plan(9, 4.0, 100_000, full=True), Plan(5, 2.0, 20_000), Plan(3, 1.0, 5_000, quick=True)
 

@@ -14,7 +14,7 @@ from bench.clients import Clients, clients
 from bench.paired import RATE, Figures, Measured, Plan, Rounds, Side, merge, real
 from bench.systems import Pipeline
 from pipeline import submit_many
-from pipeline.journey.submit import as_array
+from pipeline.store.gateway.client import as_array
 
 CLIENTS = (1, 8, 32)
 GROUP = 5000

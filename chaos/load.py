@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -60,12 +61,17 @@ class Load:
     def _submit(self, n: int) -> None:
         numbers = range(self._number, self._number + n)
         self._number += n
-        bodies = [self._subject.body(number, self._chance) for number in numbers]
-        keys = [f"{self._label}:{number}" for number in numbers]
+        bodies = {number: self._subject.body(number, self._chance) for number in numbers}
+        stream = self._subject.stream
+        for workflow in dict.fromkeys(stream):
+            self._insist(workflow, {n: body for n, body in bodies.items() if stream[n % len(stream)] == workflow})
+
+    def _insist(self, workflow: str, bodies: dict[int, dict[str, Any]]) -> None:
+        keys = [f"{self._label}:{number}" for number in bodies]
         deadline = time.monotonic() + PATIENCE
-        while n:
+        while bodies:
             try:
-                self.jobs += submit_many(None, self._subject.workflow, bodies, keys=keys)
+                self.jobs += submit_many(None, workflow, list(bodies.values()), keys=keys)
                 return
             except SQLAlchemyError:
                 if time.monotonic() > deadline:

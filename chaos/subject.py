@@ -9,23 +9,29 @@ from dataclasses import dataclass
 from typing import Any
 
 Body = Callable[[int, random.Random], dict[str, Any]]
+# Threads, the event loop, child processes.
+STREAM = ("chaos", "chaos-async", "chaos", "chaos-isolated")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A workflow, how its bodies are made, and whether its phases write the ledger."""
+    """A workflow, how its bodies are made, and whether its phases write the ledger.
+
+    ``stream``: the workflows that the steady stream of jobs takes in turn.
+    """
 
     module: str
     workflow: str
     body: Body
     has_ledger: bool
     set_up: Callable[[Any], None]
+    stream: tuple[str, ...]
 
 
 def find(name: str | None) -> Subject:
     """``module:workflow``, or without a name the workflow of this folder; raises ValueError that says what is wrong."""
     if name is None:
-        return Subject("chaos.workflow", "chaos", _own_body, True, _make_ledger)
+        return Subject("chaos.workflow", "chaos", _own_body, True, _make_ledger, STREAM)
     module_name, _, workflow = name.partition(":")
     if not module_name or not workflow:
         raise ValueError(f"--workflow {name!r}: write module:workflow, like my_app.jobs:orders")
@@ -37,7 +43,7 @@ def find(name: str | None) -> Subject:
         raise ValueError(f"--workflow {name!r}: {module_name} declares no workflow {workflow!r}")
     make = getattr(module, "chaos_body", lambda n: {"n": n})
     set_up = getattr(module, "chaos_set_up", lambda connection: None)
-    return Subject(module_name, workflow, lambda n, chance: dict(make(n)), False, set_up)
+    return Subject(module_name, workflow, lambda n, chance: dict(make(n)), False, set_up, (workflow,))
 
 
 def _own_body(n: int, chance: random.Random) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from sqlalchemy import Connection, text
@@ -25,10 +26,27 @@ def cache() -> Cache:
 
 def work(job: Job) -> Done:
     """Outside work first (a while, a file in the temp folder, the cache), the database effect last."""
+    begin(job)
+    time.sleep(float(job.body["seconds"][job.phase]))
+    return end(job)
+
+
+async def wait(job: Job) -> Done:
+    """The same on the event loop."""
+    await asyncio.to_thread(begin, job)
+    await asyncio.sleep(float(job.body["seconds"][job.phase]))
+    return await asyncio.to_thread(end, job)
+
+
+def begin(job: Job) -> None:
+    """Leave something in the temp folder and in the cache."""
     (job.tmp / "scratch").write_bytes(SCRATCH)
     if job.phase == "second":
         cache().set(str(job.body["n"]), "x" * 1000)
-    time.sleep(float(job.body["seconds"][job.phase]))
+
+
+def end(job: Job) -> Done:
+    """A row in the ledger, if the temp folder is as it was."""
     if not (job.tmp / "scratch").exists():
         raise RuntimeError("somebody removed the temp folder of a running job")
 
@@ -49,6 +67,12 @@ def stick_or_work(job: Job) -> Done:
 first = chaos.phase("first")(work)
 second = chaos.phase("second")(work)
 third = chaos.phase("third")(work)
+
+# The same in the other two ways to run a phase; the stream of jobs has all three (see chaos.subject).
+on_loop, in_children = Workflow("chaos-async"), Workflow("chaos-isolated")
+for name in ("first", "second", "third"):
+    on_loop.phase(name)(wait)
+    in_children.phase(name, isolated=True)(work)
 
 # Two phases that get stuck: one with a time limit that is soon over, one with the default's.
 limited = Workflow("chaos-limited").phase("stuck", time_limit=STUCK_LIMIT)(stick_or_work)

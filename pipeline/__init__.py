@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from pipeline.declare.job import Done, Job
     from pipeline.declare.phase import Throttle
     from pipeline.journey.rate_limits import pause_rate_limit, set_rate_limit
-    from pipeline.journey.submit import cancel, open_batch, readable_errors, replay, seal_batch, submit, submit_many
+    from pipeline.journey.submit import cancel, open_batch, replay, seal_batch, submit, submit_many
     from pipeline.observe.instruments import count
     from pipeline.store.database import engine
+    from pipeline.store.gateway.callers import readable_errors
     from pipeline.testing.dispatch import (
         JobDispatcher,
         JobHandler,
@@ -81,7 +82,6 @@ _HOMES = {
     "pipeline.journey.submit": (
         "cancel",
         "open_batch",
-        "readable_errors",
         "replay",
         "seal_batch",
         "submit",
@@ -89,6 +89,7 @@ _HOMES = {
     ),
     "pipeline.observe.instruments": ("count",),
     "pipeline.store.database": ("engine",),
+    "pipeline.store.gateway.callers": ("readable_errors",),
     "pipeline.testing.dispatch": (
         "JobDispatcher",
         "JobHandler",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints, overload
@@ -17,7 +17,10 @@ from pipeline.declare.registry import DeclaredPhase, Work, declare_workflow
 from pipeline.journey.submit import Requested, request_send, submit, submit_many
 
 if TYPE_CHECKING:
-    from pipeline.journey.submit import Caller
+    from typing import Unpack
+
+    from pipeline.journey.submit import ManyJobs, OneJob
+    from pipeline.store.gateway.callers import AsyncCaller, Caller, SyncCaller
 
 DEFAULT_BACKOFF = Backoff()
 Order = Literal["finish-first", "start-first"]
@@ -96,6 +99,7 @@ class Workflow:
         stale_after: float | None = None,
         isolated: bool = False,
         memory_limit: int | None = None,
+        max_jobs: int = 1000,
         throttle: Throttle | None = None,
         shared_limit: bool = False,
     ) -> Callable[[Work], Phase]: ...
@@ -113,6 +117,7 @@ class Workflow:
         stale_after: float | None = None,
         isolated: bool = False,
         memory_limit: int | None = None,
+        max_jobs: int = 1000,
         throttle: Throttle | None = None,
         shared_limit: bool = False,
     ) -> Phase | Callable[[Work], Phase]:
@@ -129,7 +134,8 @@ class Workflow:
         ``backoff``: the delay between two attempts.
         ``time_limit``: after which an attempt is ended.
         ``stale_after``: without a heartbeat for so long a job is taken from its worker (default: the setting).
-        ``isolated``: run in a child process, with ``memory_limit``.
+        ``isolated``: run in a child process. Its memory may grow by ``memory_limit`` in a job. It is kept for the next
+        jobs of the phase, with what it has loaded, and replaced after ``max_jobs`` of them (1: never reused).
         ``throttle``: at most so many jobs sent in so many seconds.
         ``shared_limit``: all jobs call the same outside system; one Retry-After pauses the phase for every worker.
         """
@@ -148,6 +154,7 @@ class Workflow:
                 stale_after=stale_after,
                 isolated=isolated,
                 memory_limit=memory_limit,
+                max_jobs=max_jobs,
                 throttle=throttle,
                 shared_limit=shared_limit,
                 start_first=self._start_first,
@@ -156,6 +163,16 @@ class Workflow:
             return self._declare(work, spec)
 
         return declare(name) if callable(name) else declare
+
+    @overload
+    def submit(
+        self, body: Mapping[str, Any] | None = None, *, session: SyncCaller | None = None, **options: Unpack[OneJob]
+    ) -> UUID: ...
+
+    @overload
+    def submit(
+        self, body: Mapping[str, Any] | None = None, *, session: AsyncCaller, **options: Unpack[OneJob]
+    ) -> Coroutine[Any, Any, UUID]: ...
 
     def submit(
         self,
@@ -168,7 +185,7 @@ class Workflow:
         due: datetime | None = None,
         traceparent: str | None = None,
         rate_limit: str | None = None,
-    ) -> UUID:
+    ) -> UUID | Coroutine[Any, Any, UUID]:
         """Submit one job of this workflow; see ``pipeline.submit``."""
         return submit(
             session,
@@ -182,6 +199,20 @@ class Workflow:
             rate_limit=rate_limit,
         )
 
+    @overload
+    def submit_many(
+        self,
+        bodies: Sequence[Mapping[str, Any]],
+        *,
+        session: SyncCaller | None = None,
+        **options: Unpack[ManyJobs],
+    ) -> list[UUID]: ...
+
+    @overload
+    def submit_many(
+        self, bodies: Sequence[Mapping[str, Any]], *, session: AsyncCaller, **options: Unpack[ManyJobs]
+    ) -> Coroutine[Any, Any, list[UUID]]: ...
+
     def submit_many(
         self,
         bodies: Sequence[Mapping[str, Any]],
@@ -193,7 +224,7 @@ class Workflow:
         due: datetime | None = None,
         traceparent: str | None = None,
         rate_limit: str | None = None,
-    ) -> list[UUID]:
+    ) -> list[UUID] | Coroutine[Any, Any, list[UUID]]:
         """Submit many jobs of this workflow in one round trip; see ``pipeline.submit_many``."""
         return submit_many(
             session,

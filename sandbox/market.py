@@ -10,7 +10,19 @@ from starlette.routing import BaseRoute, Route
 
 from sandbox.market_listings import Offer, offers
 
-SIGNS = {"USD": "$", "EUR": "€", "GBP": "£"}
+# A lone "$" would be any dollar: the sandbox's markets have no currency of their own.
+SIGNS = {"USD": "US $", "EUR": "€", "GBP": "£"}
+
+# What else the same element says; the price is the same with all of them.
+BESIDE = (
+    "{price}",
+    "{price} + US $4.00 shipping",
+    "Sold {day:%b} {day.day}, {day.year} {price}",
+    "{price} (approx. ¥18,000)",
+    "{price} 12 bids",
+    "Lot 214 — Hammer price: {price}",
+    "{price} Free shipping",
+)
 
 
 def routes() -> list[BaseRoute]:
@@ -42,12 +54,14 @@ def _row(offer: Offer) -> str:
 
 
 def _written(offer: Offer) -> str:
-    """As people of that currency write it."""
+    """As people of that currency write it, and with what marketplaces put beside a price."""
     plain = f"{offer.amount:,.2f}"
     if offer.currency == "EUR":
-        return plain.translate(str.maketrans(",.", ".,")) + " €"
-    sign = SIGNS.get(offer.currency)
-    return f"{sign}{plain}" if sign else f"{offer.currency} {plain.replace(',', chr(39))}"
+        written = plain.translate(str.maketrans(",.", ".,")) + " €"
+    else:
+        sign = SIGNS.get(offer.currency)
+        written = f"{sign}{plain}" if sign else f"{offer.currency} {plain.replace(',', chr(39))}"
+    return BESIDE[offer.day.day % len(BESIDE)].format(price=written, day=offer.day)
 
 
 async def _items(request: Request) -> Response:

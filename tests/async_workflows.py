@@ -23,7 +23,8 @@ INSERT = "INSERT INTO ledger (job_id, phase, fence) VALUES (:job, :phase, :fence
 async def wait(job: Job) -> Done:
     record(job)
     time.sleep(float(job.body.get("block", 0)))
-    await asyncio.sleep(float(job.body.get("seconds", 0)))
+    if job.fence == 1 or not job.body.get("once"):
+        await asyncio.sleep(float(job.body.get("seconds", 0)))
     return ledger(job)
 
 
@@ -51,8 +52,8 @@ def in_thread(job: Job) -> Done:
 @mixed.phase("in-child", isolated=True, backoff=QUICK)
 async def in_child(job: Job) -> Done:
     record(job)
-    await asyncio.sleep(0)
-    return ledger(job)
+    assert await job.read("SELECT 1 AS one") == [{"one": 1}]
+    return await _async_write(job)
 
 
 mixed_last = mixed.phase("on-loop-again", backoff=QUICK)(wait)
@@ -85,7 +86,8 @@ async def _async_write(job: Job) -> Done:
     async def write(db: LoopConnection) -> None:
         await asyncio.sleep(0)
         await db.execute(text(INSERT), {"job": job.id, "phase": job.phase, "fence": job.fence})
-        assert await db.scalar(text("SELECT count(*) FROM ledger WHERE job_id = :job"), {"job": job.id}) == 1
+        count = "SELECT count(*) FROM ledger WHERE job_id = :job AND phase = :phase"
+        assert await db.scalar(text(count), {"job": job.id, "phase": job.phase}) == 1
 
     return Done({"written": True}, write=write)
 

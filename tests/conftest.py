@@ -1,4 +1,4 @@
-"""Real servers for the whole run, a fresh database and a fresh vhost for each test, real worker processes."""
+"""Real servers for the whole run, a database as new and a fresh vhost for each test, real worker processes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from pytest_rabbitmq.factories import client
+from pytest_rabbitmq.factories import rabbitmq as rabbitmq_client
 
 from pipeline.dev import services
 from pipeline.dev.services import Servers
 from sandbox import Sandbox, running_sandbox
 from tests import shared
 from tests.databases import Databases
+from tests.node import Node, leave_queues
 from tests.place import OPTIONAL, Place
 
 # Properties are checked with the same examples in every run, and never fail because the machine is slow.
@@ -68,6 +71,12 @@ def servers(servers_folder: Path) -> Servers:
 
 
 @pytest.fixture(scope="session")
+def rabbitmq_proc(servers: Servers, servers_folder: Path) -> Node:
+    """The run's RabbitMQ in pytest-rabbitmq's terms, in place of the bare node that the plugin would start."""
+    return Node(servers_folder).start()
+
+
+@pytest.fixture(scope="session")
 def template(servers: Servers, servers_folder: Path) -> str:
     return shared.migrated_template(servers, servers_folder)
 
@@ -106,6 +115,17 @@ def place(servers: Servers, databases: Databases, tmp_path: Path, monkeypatch: p
     settings.get.cache_clear()
     servers.rabbitmq.delete_vhost(name)
     databases.give_back(name)
+
+
+@pytest.fixture
+def own_vhost(rabbitmq_proc: Node, place: Place, monkeypatch: pytest.MonkeyPatch) -> Node:
+    """Where ``rabbitmq`` connects to. The plugin asks a process for its address, and knows only guest and "/" there."""
+    monkeypatch.setattr(client, "ConnectionParameters", lambda **_: rabbitmq_proc.parameters(place.name))
+    return rabbitmq_proc
+
+
+# A test's own connection to its own vhost, which it may use behind the engine's back.
+rabbitmq = rabbitmq_client("own_vhost", teardown=leave_queues)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -13,11 +12,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import pika
 import psycopg
 from psycopg.rows import dict_row
 
-from pipeline.broker.topology import declare
 from pipeline.dev.services import Servers, environment
 from tests.processes import kill, kill_group
 from tests.processes import lives as lives
@@ -151,42 +148,6 @@ class Place:
         database._engine.cache_clear()
 
     # ---- the broker
-
-    def channel(self) -> Any:
-        """A channel to the test's own vhost."""
-        return pika.BlockingConnection(pika.URLParameters(self.servers.rabbitmq.url(self.name))).channel()
-
-    def publish(self, queue: str, argument: Any, *, times: int = 1, headers: dict[str, Any] | None = None) -> None:
-        """Put a message for the queue's phase into RabbitMQ by hand, behind the engine's back."""
-        actor = queue.replace("-", "_")
-        body = {
-            "queue_name": queue,
-            "actor_name": actor,
-            "args": [argument],
-            "kwargs": {},
-            "options": {},
-            "message_id": "by-hand",
-            "message_timestamp": 0,
-        }
-        self.publish_raw(queue, json.dumps(body).encode(), times=times, headers=headers)
-
-    def publish_raw(self, queue: str, body: bytes, *, times: int = 1, headers: dict[str, Any] | None = None) -> None:
-        channel = self.channel()
-        declare(channel, [queue], "classic")
-        for _ in range(times):
-            channel.basic_publish("", queue, body, pika.BasicProperties(delivery_mode=2, headers=headers))
-        channel.connection.close()
-
-    def messages(self, queue: str) -> list[dict[str, Any]]:
-        """Take all messages out of a queue (a dead-letter queue, as a rule)."""
-        channel = self.channel()
-        found: list[dict[str, Any]] = []
-        while True:
-            method, properties, body = channel.basic_get(queue, auto_ack=True)
-            if method is None:
-                channel.connection.close()
-                return found
-            found.append({"headers": properties.headers or {}, "body": body, "priority": properties.priority})
 
     def depth(self, queue: str) -> int:
         """Ready and unacknowledged messages."""

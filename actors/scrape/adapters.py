@@ -95,7 +95,8 @@ class ItemsApi(JsonAdapter):
         return Listing(
             title=_text(item.get("title")),
             url=_text(item.get("url")),
-            price=_text(value),
+            # A number of JSON has a decimal point: with four decimals no reader takes it for one of thousands.
+            price=f"{value:.4f}" if isinstance(value, float) else _text(value),
             currency=_text(currency) or None,
             type=_text(item.get("type")),
             date=_text(item.get("date")),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from actors.scrape.cache import Cache
-from actors.scrape.money import REFERENCE_RATES
+from actors.scrape.money import REFERENCE_DAY, REFERENCE_RATES
 from actors.settings import FetchSettings, named
 from pipeline.http.client import MEBIBYTE
 
@@ -28,11 +30,18 @@ class ScrapeSettings(FetchSettings):
 
     # What one unit of a currency is worth in US dollars. Fixed on purpose: a price keeps its value in cents.
     rates: dict[str, float] = Field(default_factory=lambda: dict(REFERENCE_RATES))
+    rates_day: date = Field(REFERENCE_DAY, description="the day that the rates are of; needed with rates of your own")
 
     cache_enabled: bool = named("CACHE_ENABLED", True)
     cache_ttl_seconds: float = named("CACHE_TTL_SECONDS", 3600.0, gt=0)
     cache_folder: Path = named("CACHE_FOLDER", Path(".pipeline/cache"))
     cache_max_bytes: int = named("CACHE_MAX_BYTES", 256 * MEBIBYTE, ge=MEBIBYTE)
+
+    @model_validator(mode="after")
+    def _rates_have_a_day(self) -> Self:
+        if "rates" in self.model_fields_set and "rates_day" not in self.model_fields_set:
+            raise ValueError("SCRAPE_RATES needs SCRAPE_RATES_DAY: no price is converted at a rate without a date")
+        return self
 
     @property
     def cache(self) -> Cache | None:

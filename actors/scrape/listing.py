@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 PRICE_TYPES = ("sold", "ask", "bid")
@@ -79,9 +79,24 @@ class PricePoint:
     price_type: str
     observed_at: datetime
     match_strength: float
+    quantity: int = 1  # pieces that ``original_cents`` pays for; ``price_cents`` is one of them
+    approximate: bool = False
+    rate_day: date | None = None  # of the rate that made the cents; None: no conversion was needed
 
     def as_row(self) -> Mapping[str, Any]:
-        return {**asdict(self), "observed_at": self.observed_at.isoformat()}
+        day = self.rate_day and self.rate_day.isoformat()
+        return {**asdict(self), "observed_at": self.observed_at.isoformat(), "rate_day": day}
+
+
+@dataclass(frozen=True)
+class Unpriced:
+    """An offer whose price could not be used, with the reason; a row of ``unread_prices``."""
+
+    title: str
+    url: str
+    price_text: str
+    reason: str
+    detail: str
 
 
 def price_type(word: str) -> str | None:

@@ -3,37 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import date, datetime
 from urllib.parse import urlsplit
 
 from actors.scrape.dedupe import dedupe_key, strongest, usable_id
-from actors.scrape.listing import Intake, Listing, PricePoint, moment, price_type
+from actors.scrape.listing import Intake, Listing, PricePoint, Unpriced, moment, price_type
 from actors.scrape.match import match_strength
-from actors.scrape.money import NoPrice, in_reference_cents, read_price
+from actors.scrape.money import CURRENCY, REFERENCE_DAY, NoPrice, in_reference_cents, read_text, settled
 from actors.website.storable import one_line
 
 LONGEST_URL = 2000
 
 
+@dataclass(frozen=True)
+class Market:
+    """What a price needs beside its text: the market's own currency, and rates with the day they are of."""
+
+    rates: Mapping[str, float]
+    currency: str | None = None
+    rates_day: date = REFERENCE_DAY
+
+
+def sort_out(
+    listings: Iterable[Listing], intake: Intake, market: Market, seen: datetime
+) -> tuple[list[PricePoint], list[Unpriced]]:
+    """The usable listings, each once; and those whose price cannot be used, each with its reason.
+
+    One without title, type or address tells nothing and is left out.
+    """
+    points: list[PricePoint] = []
+    aside: dict[Unpriced, None] = {}
+    for listing in listings:
+        try:
+            point = price_point(listing, intake, market, seen)
+        except NoPrice as why:
+            url, told = one_line(listing.url, LONGEST_URL), one_line(listing.price, 400)
+            aside[Unpriced(one_line(listing.title, 300), url, told, why.reason, one_line(str(why), 300))] = None
+        else:
+            points += [point] if point is not None else []
+    return strongest(points), list(aside)
+
+
 def price_points(
     listings: Iterable[Listing], intake: Intake, rates: Mapping[str, float], seen: datetime
 ) -> list[PricePoint]:
-    """The usable listings, each once. One without price, title, type or address tells nothing and is left out."""
-    found = (price_point(listing, intake, rates, seen) for listing in listings)
-    return strongest(point for point in found if point is not None)
+    """The usable listings of a market without a currency of its own."""
+    return sort_out(listings, intake, Market(rates), seen)[0]
 
 
-def price_point(listing: Listing, intake: Intake, rates: Mapping[str, float], seen: datetime) -> PricePoint | None:
-    """The listing made comparable; None if it cannot be."""
+def price_point(listing: Listing, intake: Intake, market: Market, seen: datetime) -> PricePoint | None:
+    """The listing made comparable; None if it is not an offer, NoPrice if its price cannot be used."""
     title, url, kind = one_line(listing.title, 300), one_line(listing.url, LONGEST_URL), price_type(listing.type)
     try:
-        price = read_price(listing.price, listing.currency)
-        cents = in_reference_cents(price, rates)
         usable = urlsplit(url).scheme in {"http", "https"} and len(listing.url) <= LONGEST_URL
-    except (NoPrice, ValueError):
+    except ValueError:
         return None
     if not title or kind is None or not usable:
         return None
+    reading = read_text(listing.price, market.currency, listing.currency)
+    price = settled(reading)
+    cents = in_reference_cents(price, market.rates, reading.quantity)
     observed, external_id = moment(listing.date, seen), usable_id(listing.external_id)
     key = dedupe_key(
         external_id=external_id, url=url, title=title, price_cents=cents, observed_at=observed, price_type=kind
@@ -49,4 +79,7 @@ def price_point(listing: Listing, intake: Intake, rates: Mapping[str, float], se
         price_type=kind,
         observed_at=observed,
         match_strength=match_strength(intake, title),
+        quantity=reading.quantity,
+        approximate=reading.kind == "approximate",
+        rate_day=None if price.currency == CURRENCY else market.rates_day,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from datetime import UTC, datetime
 from typing import NoReturn
 
@@ -13,7 +14,7 @@ from actors.scrape.adapters import Adapter, Unparsable, adapter_for
 from actors.scrape.breaker import SourceFault, guarded
 from actors.scrape.config import ScrapeSettings
 from actors.scrape.listing import Listing
-from actors.scrape.normalise import price_points
+from actors.scrape.normalise import Market, sort_out
 from actors.scrape.store import save_points
 from actors.scrape.task import Source, Task, load_task
 from pipeline import Done, Job, Permanent, Snooze, engine, retry_after
@@ -42,9 +43,11 @@ async def price_collection(job: Job) -> Done:
     cached = listings is not None
     if listings is None:
         listings = await ask(job, task, settings)
-    points = price_points(listings, task.intake, settings.rates, task.seen)
+    market = Market(settings.rates, task.source.currency, settings.rates_day)
+    points, aside = sort_out(listings, task.intake, market, task.seen)
     result = {"source": task.source.name, "listings": len(listings), "points": len(points), "cached": cached}
-    return Done(result=result, write=save_points(job.id, task, points))
+    result["unread"] = Counter(one.reason for one in aside)
+    return Done(result=result, write=save_points(job.id, task, points, aside))
 
 
 def known(task: Task, settings: ScrapeSettings) -> list[Listing] | None:

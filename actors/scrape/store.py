@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from actors.scrape.listing import PricePoint
+from actors.scrape.listing import PricePoint, Unpriced
 from actors.scrape.money import CURRENCY
 from actors.scrape.task import Task
 from actors.scrape.value import Seen, value
@@ -21,19 +21,30 @@ MOST_POINTS = 10_000
 # In the order of the keys, so that two workers with the same listings wait for one another and never deadlock.
 UPSERT = text("""
     insert into price_points (intake_id, source_id, dedupe_key, external_id, title, url, price_cents, original_cents,
-                              currency, price_type, observed_at, match_strength)
+                              currency, price_type, observed_at, match_strength, quantity, approximate, rate_day)
     select :intake, :source, p.dedupe_key, p.external_id, p.title, p.url, p.price_cents, p.original_cents,
-           p.currency, p.price_type, p.observed_at, p.match_strength
+           p.currency, p.price_type, p.observed_at, p.match_strength, p.quantity, p.approximate, p.rate_day
     from jsonb_to_recordset(cast(:points as jsonb)) as p(dedupe_key text, external_id text, title text, url text,
         price_cents bigint, original_cents bigint, currency text, price_type text, observed_at timestamptz,
-        match_strength double precision)
+        match_strength double precision, quantity bigint, approximate boolean, rate_day date)
     order by p.dedupe_key
     on conflict (intake_id, source_id, dedupe_key) do update
     set external_id = excluded.external_id, title = excluded.title, url = excluded.url,
         price_cents = excluded.price_cents, original_cents = excluded.original_cents, currency = excluded.currency,
         price_type = excluded.price_type, observed_at = excluded.observed_at,
-        match_strength = excluded.match_strength, updated_at = now()
+        match_strength = excluded.match_strength, quantity = excluded.quantity, approximate = excluded.approximate,
+        rate_day = excluded.rate_day, updated_at = now()
     where excluded.match_strength > price_points.match_strength
+""")
+# What could not be priced is seen again with every answer of the source: it stays one row.
+UPSERT_UNREAD = text("""
+    insert into unread_prices (intake_id, source_id, title, url, price_text, reason, detail)
+    select :intake, :source, u.title, u.url, u.price_text, u.reason, u.detail
+    from jsonb_to_recordset(cast(:unread as jsonb)) as u(title text, url text, price_text text,
+        reason text, detail text)
+    order by md5(u.url || chr(10) || u.price_text)
+    on conflict (intake_id, source_id, md5(url || chr(10) || price_text)) do update
+    set title = excluded.title, reason = excluded.reason, detail = excluded.detail, last_seen_at = now()
 """)
 # A job outside of an open batch (submitted alone, replayed, revived) has nobody who would value after it.
 VALUE_LATER = text("""
@@ -64,14 +75,19 @@ VALUE_OF_JOB = text("""select v.* from pipeline.jobs j join valuations v on v.in
     where j.id = :job""")
 
 
-def save_points(job_id: UUID, task: Task, points: Sequence[PricePoint]) -> Write:
-    """A write that keeps the points: one statement, the stronger match wins, a tie keeps the row."""
+def save_points(job_id: UUID, task: Task, points: Sequence[PricePoint], aside: Sequence[Unpriced] = ()) -> Write:
+    """A write that keeps the points: one statement, the stronger match wins, a tie keeps the row; unread ones aside."""
+    # One row a text and address: the index refuses to change a row twice in one statement.
+    unread = list({(one.url, one.price_text): asdict(one) for one in aside}.values())
+    kept = {"intake": task.intake.id, "source": task.source.id, "unread": json.dumps(unread, ensure_ascii=False)}
     rows = json.dumps([point.as_row() for point in points], ensure_ascii=False)
     values = {"intake": task.intake.id, "source": task.source.id, "points": rows}
 
     def write(connection: Connection) -> None:
         if points:
             connection.execute(UPSERT, values)
+        if unread:
+            connection.execute(UPSERT_UNREAD, kept)
         connection.execute(VALUE_LATER, {"intake": task.intake.id, "job": job_id})
 
     return write

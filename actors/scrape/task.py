@@ -12,7 +12,7 @@ from pipeline import Job, Permanent, Snooze
 
 READ = """select i.id, i.title, i.year, i.mintmark, i.denomination, i.series, now() as seen,
        j.rate_limit is not null as in_rate_limit, s.id as source_id, s.name, s.adapter, s.base_url, s.enabled,
-       s.pause_reason,
+       s.currency, s.pause_reason,
        case when s.paused_until > now() or s.probe_until > now() and s.probe_by is distinct from :job
             then extract(epoch from least(greatest(s.paused_until, s.probe_until), now() + interval '365 days') - now())
        end::double precision as paused
@@ -31,6 +31,7 @@ class Source:
     name: str
     adapter: str
     base_url: str
+    currency: str | None = None  # of prices that name none, or only a sign of several currencies
 
     @property
     def rate_limit(self) -> str:
@@ -69,7 +70,7 @@ async def load_task(job: Job) -> Task:
     if not row["enabled"]:
         raise Permanent(f"source {row['name']} is disabled: enable it in sources and retry the job")
     intake = Intake(**{name: row[name] for name in ("id", "title", "year", "mintmark", "denomination", "series")})
-    source = Source(row["source_id"], row["name"], row["adapter"], row["base_url"])
+    source = Source(row["source_id"], row["name"], row["adapter"], row["base_url"], row["currency"])
     task = Task(intake, source, params, row["seen"], row["in_rate_limit"])
     if row["paused"] is not None:
         why = f"source {source.name} is paused ({row['pause_reason']})"

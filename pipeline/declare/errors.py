@@ -16,6 +16,9 @@ TRANSIENT_HTTP = frozenset({408, 425, 429})
 class PipelineError(Exception):
     """Base of every error this project raises on purpose."""
 
+    # By the child process in which the original was raised: what to keep of it.
+    described: str | None = None
+
 
 class Transient(PipelineError):
     """Raise it when trying again later may help. Costs one execution of the phase's budget."""

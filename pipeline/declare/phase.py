@@ -33,7 +33,8 @@ class PhaseSpec:
     """One step of a workflow. Times are in seconds, sizes in bytes.
 
     ``shared_limit``: all jobs of the phase call the same outside system, so that one Retry-After of it pauses
-    the phase for every worker. ``start_first``: an earlier phase goes before this one (the workflow's order).
+    the phase for every worker. ``max_jobs``: a child process of an isolated phase is replaced after so many.
+    ``start_first``: an earlier phase goes before this one (the workflow's order).
     """
 
     workflow: str
@@ -47,6 +48,7 @@ class PhaseSpec:
     stale_after: float | None = None
     isolated: bool = False
     memory_limit: int | None = None
+    max_jobs: int = 1000
     throttle: Throttle | None = None
     shared_limit: bool = False
     start_first: bool = False
@@ -74,8 +76,8 @@ class PhaseSpec:
                 )
         if self.pool is not None and self.pool < 1:
             raise ValueError(f"phase {self.name}: a pool has at least one processor; use pool=None for no limit")
-        if min(self.queue_limit, self.max_attempts, self.max_crashes) < 1:
-            raise ValueError(f"phase {self.name}: queue_limit, max_attempts and max_crashes are at least 1")
+        if min(self.queue_limit, self.max_attempts, self.max_crashes, self.max_jobs) < 1:
+            raise ValueError(f"phase {self.name}: queue_limit, max_attempts, max_crashes and max_jobs are at least 1")
         if self.queue_limit > HIGHEST_QUEUE_LIMIT:
             raise ValueError(
                 f"phase {self.name}: queue_limit is at most {HIGHEST_QUEUE_LIMIT}, not {self.queue_limit}: what waits "

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
 from dramatiq.middleware import raise_thread_exception
-from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.broker.inbound import Inbound
 from pipeline.declare.errors import Misuse, Permanent
@@ -26,10 +25,7 @@ from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.message import InvalidEnvelope, compose, read_ref
 from pipeline.journey.rate_limits import take_permit
 from pipeline.observe import failpoints, logs
-from pipeline.observe.instruments import count, observe_duration, phase_span
-from pipeline.store import database
-from pipeline.store.gateway import sending, settlement
-from pipeline.store.gateway.settlement import Release, Snooze
+from pipeline.observe.instruments import count, in_logs, observe_duration, phase_span
 from pipeline.store.group_commit import (
     Ask,
     ClaimRow,
@@ -62,9 +58,6 @@ LOOKS = 20
 WRITE_TIME = 5.0
 CANCEL_TIMEOUT = 2.0
 STEP = 0.1
-# Rows that another transaction holds.
-ASK_AGAIN = 0.5
-LOST_CONNECTION = Snooze("lost_connection", 0.0, None, asked=False)
 # RabbitMQ wants a message acknowledged within half an hour, and counts from the job's first phase on.
 CONSUMER_TIMEOUT = 1800.0
 LONGEST_CARRIED = 0.8 * CONSUMER_TIMEOUT
@@ -198,14 +191,15 @@ async def run(worker: WorkerProcess, attempt: Attempt, work: Work) -> Done | Com
     started = monotonic()
     try:
         span = phase_span(attempt.spec.queue, job.traceparent, job=str(job.id), fence=job.fence)
-        with attempt, logs.about(attempt), span as job.span:
+        with attempt, in_logs(attempt), span as job.span:
             if attempt.isolated:
                 return worker.run_isolated(attempt)
             return as_done(await attempt.place.returned(job, work(job)))
     finally:
         if not attempt.abandoned:
             observe_duration(attempt.spec.queue, monotonic() - started)
-        job.clean_up()
+        if job.has_folder:
+            await attempt.place.call(job.clean_up)
 
 
 async def claim(
@@ -487,14 +481,12 @@ class Advance:
         self,
         inbound: Inbound,
         held: Held,
-        worker_no: int,
         following: Mapping[str, PhaseSpec],
         *,
         lost: Callable[[Attempt], None],
     ) -> None:
         self._inbound = inbound
         self._held = held
-        self._worker_no = worker_no
         self._lost = lost
         self._following = following
 
@@ -553,26 +545,6 @@ class Advance:
         count("continued")
         self._held.add(delivery.attempt)
         self._inbound.begin_here(delivery)
-
-    def recall(self, attempt: Attempt) -> None:
-        """It committed, but the answer was lost, so that nobody continues with the job: it is sent again."""
-        ask = partial(sending.continued, worker_no=self._worker_no, jobs=[attempt.job_id], fences=[attempt.fence])
-        for job_id, fence in database.insist(ask):
-            wait = partial(settlement.settle, job_id=job_id, fence=fence, transition=LOST_CONNECTION)
-            while database.insist(wait) == "locked":
-                sleep(ASK_AGAIN)
-
-    def release(self) -> None:
-        """At the end: what nobody has taken up here waits for another worker. Tried once: its message comes back."""
-        unbegun = [attempt for attempt in self._held.all() if attempt.job is None and not attempt.finished]
-        try:
-            for attempt in unbegun:
-                with database.engine().begin() as connection:
-                    verdict = settlement.settle(connection, attempt.job_id, attempt.fence, Release())
-                if verdict != "locked":
-                    self._held.remove(attempt)
-        except SQLAlchemyError as error:
-            log.warning("PostgreSQL is away; jobs are left to redelivery", jobs=len(unbegun), error=str(error))
 
 
 class AttemptServices(Services):

@@ -12,11 +12,13 @@ from pipeline.declare.errors import (
     Cancelled,
     Crashed,
     GiveUp,
+    PipelineError,
     SnoozeFor,
     StaleClaim,
     classify,
 )
 from pipeline.journey.checkpoint import Interrupted
+from pipeline.journey.left_behind import recall
 from pipeline.observe.instruments import count
 from pipeline.store.database import insist
 from pipeline.store.gateway import rate_limits, settlement
@@ -53,7 +55,7 @@ def settle_error(worker: WorkerProcess, attempt: Attempt, error: BaseException) 
     count(f"{attempt.spec.queue}.{verdict}")
     if verdict == "succeeded":
         # It had committed after all, and only the answer was lost, so that nobody continues with it.
-        worker.advance.recall(attempt)
+        recall(worker.no, attempt)
     worker.log.warning(
         "attempt ended",
         job=str(attempt.job_id),
@@ -133,6 +135,8 @@ def _retry(attempt: Attempt, error: str) -> Retry:
 
 def describe(error: BaseException) -> str:
     """One line for people: the kind of error, what it says, and where it was raised."""
+    if isinstance(error, PipelineError) and error.described is not None:
+        return error.described
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 from uuid import UUID
-
-import psycopg
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import encode
@@ -19,12 +14,46 @@ from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.observe.instruments import count
 from pipeline.store import database
 from pipeline.store.gateway import client
+from pipeline.store.gateway.callers import known, run
 
 if TYPE_CHECKING:
-    # Loaded by whoever has a session; a worker has none and starts faster without.
-    from sqlalchemy.orm import Session
+    from typing import Unpack
 
-    Caller = Session | Connection | None
+    from pipeline.store.gateway.callers import AsyncCaller, Caller, SyncCaller
+
+
+class Options(TypedDict, total=False):
+    """What ``submit`` and ``submit_many`` take, for type checkers; ``submit`` explains and spells it out."""
+
+    priority: int
+    batch: UUID | None
+    due: datetime | None
+    traceparent: str | None
+    rate_limit: str | None
+
+
+class OneJob(Options, total=False):
+    """Of ``submit`` alone."""
+
+    key: str | None
+
+
+class ManyJobs(Options, total=False):
+    """Of ``submit_many`` alone."""
+
+    keys: Sequence[str] | None
+
+
+@overload
+def submit(
+    caller: SyncCaller | None, workflow: str, body: Mapping[str, Any] | None = None, **options: Unpack[OneJob]
+) -> UUID: ...
+
+
+@overload
+def submit(
+    caller: AsyncCaller, workflow: str, body: Mapping[str, Any] | None = None, **options: Unpack[OneJob]
+) -> Coroutine[Any, Any, UUID]: ...
 
 
 def submit(
@@ -38,24 +67,40 @@ def submit(
     due: datetime | None = None,
     traceparent: str | None = None,
     rate_limit: str | None = None,
-) -> UUID:
+) -> UUID | Coroutine[Any, Any, UUID]:
     """Submit one job. It exists once the caller's transaction commits; without a caller, at once.
 
+    >>> submit(session, "orders", {"order": 17})
+    >>> await submit(async_session, "orders", {"order": 17})
+
+    ``caller``: a session or connection of SQLAlchemy, psycopg, asyncpg or Django; what is async is awaited.
     ``priority``: 0 to 9, 9 goes first. ``key``: the same key gives the same job. ``batch``: see ``open_batch``.
     ``due``: not before. ``traceparent``: joins the caller's trace. ``rate_limit``: what it shares with other jobs
     outside, one rate and one pause.
     """
-    return submit_many(
-        caller,
+    call = client.submit_many(
         workflow,
-        [body or {}],
+        [_encode(body or {}, 1)],
         priority=priority,
         keys=None if key is None else [key],
         batch=batch,
         due=due,
         traceparent=traceparent,
         rate_limit=rate_limit,
-    )[0]
+    )
+    return run(caller, client.only(call))
+
+
+@overload
+def submit_many(
+    caller: SyncCaller | None, workflow: str, bodies: Sequence[Mapping[str, Any]], **options: Unpack[ManyJobs]
+) -> list[UUID]: ...
+
+
+@overload
+def submit_many(
+    caller: AsyncCaller, workflow: str, bodies: Sequence[Mapping[str, Any]], **options: Unpack[ManyJobs]
+) -> Coroutine[Any, Any, list[UUID]]: ...
 
 
 def submit_many(
@@ -69,48 +114,77 @@ def submit_many(
     due: datetime | None = None,
     traceparent: str | None = None,
     rate_limit: str | None = None,
-) -> list[UUID]:
+) -> list[UUID] | Coroutine[Any, Any, list[UUID]]:
     """Submit any number of jobs in one round trip, in their order."""
     if not bodies:
-        return []
-    encoded = as_array(_encode(body, place) for place, body in enumerate(bodies, 1))
-    with readable_errors(), _connection(caller) as connection:
-        return client.submit_many(
-            connection,
-            workflow,
-            encoded,
-            priority=priority,
-            keys=keys,
-            batch=batch,
-            due=due,
-            traceparent=traceparent,
-            rate_limit=rate_limit,
-        )
+        return known(caller, [])
+    call = client.submit_many(
+        workflow,
+        [_encode(body, place) for place, body in enumerate(bodies, 1)],
+        priority=priority,
+        keys=keys,
+        batch=batch,
+        due=due,
+        traceparent=traceparent,
+        rate_limit=rate_limit,
+    )
+    return run(caller, call)
 
 
-def cancel(caller: Caller, job_id: UUID, reason: str = "cancelled by request") -> bool:
+@overload
+def cancel(caller: SyncCaller | None, job_id: UUID, reason: str = ...) -> bool: ...
+
+
+@overload
+def cancel(caller: AsyncCaller, job_id: UUID, reason: str = ...) -> Coroutine[Any, Any, bool]: ...
+
+
+def cancel(caller: Caller, job_id: UUID, reason: str = "cancelled by request") -> bool | Coroutine[Any, Any, bool]:
     """Cancel a job. True if this call did it, False if the job does not exist or has already finished."""
-    with readable_errors(), _connection(caller) as connection:
-        return client.cancel(connection, job_id, reason)
+    return run(caller, client.cancel(job_id, reason))
 
 
-def replay(caller: Caller, job_id: UUID) -> bool:
+@overload
+def replay(caller: SyncCaller | None, job_id: UUID) -> bool: ...
+
+
+@overload
+def replay(caller: AsyncCaller, job_id: UUID) -> Coroutine[Any, Any, bool]: ...
+
+
+def replay(caller: Caller, job_id: UUID) -> bool | Coroutine[Any, Any, bool]:
     """Start the phase of a failed job again, with fresh budgets. False if the job is not failed."""
-    with readable_errors(), _connection(caller) as connection:
-        return client.replay(connection, job_id)
+    return run(caller, client.replay(job_id))
 
 
-def open_batch(caller: Caller, then: str | None = None, body: Mapping[str, Any] | None = None) -> UUID:
+@overload
+def open_batch(caller: SyncCaller | None, then: str | None = None, body: Mapping[str, Any] | None = None) -> UUID: ...
+
+
+@overload
+def open_batch(
+    caller: AsyncCaller, then: str | None = None, body: Mapping[str, Any] | None = None
+) -> Coroutine[Any, Any, UUID]: ...
+
+
+def open_batch(
+    caller: Caller, then: str | None = None, body: Mapping[str, Any] | None = None
+) -> UUID | Coroutine[Any, Any, UUID]:
     """Open a batch; when it is sealed and all its jobs are final, a job of the workflow ``then`` is submitted, once."""
-    encoded = _encode(body or {}, 1)
-    with readable_errors(), _connection(caller) as connection:
-        return client.open_batch(connection, then, encoded)
+    return run(caller, client.open_batch(then, _encode(body or {}, 1)))
 
 
-def seal_batch(caller: Caller, batch: UUID) -> None:
+@overload
+def seal_batch(caller: SyncCaller | None, batch: UUID) -> None: ...
+
+
+@overload
+def seal_batch(caller: AsyncCaller, batch: UUID) -> Coroutine[Any, Any, None]: ...
+
+
+def seal_batch(caller: Caller, batch: UUID) -> Coroutine[Any, Any, None] | None:
     """No more jobs will join the batch."""
-    with readable_errors(), _connection(caller) as connection:
-        client.seal_batch(connection, batch)
+    return run(caller, client.seal_batch(batch))
 
 
 def _encode(body: Mapping[str, Any], place: int) -> str:
@@ -126,37 +200,6 @@ def _encode(body: Mapping[str, Any], place: int) -> str:
             "store the data elsewhere and send a reference to it (a path, a key, an id)"
         )
     return encoded.decode()
-
-
-def as_array(texts: Iterable[str]) -> str:
-    """PostgreSQL's text for an array of any texts. psycopg takes three times as long for a list of them."""
-    escaped = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
-    return "{" + ",".join(f'"{one}"' for one in escaped) + "}"
-
-
-@contextmanager
-def _connection(caller: Caller) -> Iterator[Connection]:
-    if caller is None:
-        # Each caller makes one statement, which is a transaction by itself: without BEGIN and COMMIT around it.
-        with database.engine().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            yield connection
-    elif isinstance(caller, Connection):
-        yield caller
-    else:
-        yield caller.connection()
-
-
-@contextmanager
-def readable_errors() -> Iterator[None]:
-    """Turn the errors that our SQL functions raise on purpose into BadInput with their hint."""
-    try:
-        yield
-    except DBAPIError as error:
-        cause = error.orig
-        if isinstance(cause, psycopg.Error) and (cause.sqlstate or "").startswith("PL"):
-            hint = f": {cause.diag.message_hint}" if cause.diag.message_hint else ""
-            raise BadInput(f"{cause.diag.message_primary}{hint}") from None
-        raise
 
 
 REASONS: dict[client.SendAnswer, str] = {

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from pipeline.journey.submit import readable_errors
 from pipeline.store.gateway import upkeep
+from pipeline.store.gateway.callers import readable_errors
 from pipeline.store.gateway.upkeep import Undeclared
 
 BATCH = 1000

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
-
-if TYPE_CHECKING:
-    from pipeline.journey.attempt import Attempt
 
 
 def configure(log_format: str, level: str) -> None:
@@ -46,13 +42,6 @@ def configure(log_format: str, level: str) -> None:
     logging.getLogger("pika").setLevel(logging.CRITICAL)
     for chatty in ("httpx", "httpcore", "alembic"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-
-
-def about(attempt: Attempt) -> AbstractContextManager[None]:
-    """Whatever is logged in this block, by anybody, names the job, its phase and its attempt."""
-    return structlog.contextvars.bound_contextvars(
-        job=str(attempt.job_id), phase=attempt.spec.queue, fence=attempt.fence
-    )
 
 
 def get(name: str) -> Any:

@@ -97,7 +97,7 @@ def _workers(workers: list[WorkersNow]) -> Iterator[Metric]:
         (
             "stuck",
             "pipeline_stuck_threads",
-            "threads in a call that cannot be interrupted",
+            "threads in a call that cannot be interrupted, and coroutines that do not end",
         ),
         ("age", "pipeline_worker_heartbeat_age_seconds", "the oldest heartbeat among them"),
     ):
@@ -125,6 +125,7 @@ def _rate_limits(rate_limits: list[RateLimitNow]) -> Iterator[Metric]:
 
 def _counters(counters: dict[str, int], queues: list[str]) -> Iterator[Metric]:
     yield _durations(counters, queues)
+    yield _lag(counters)
     ended = CounterMetricFamily("pipeline_attempts", "attempts that ended", labels=["queue", "outcome"])
     used = set()
     for name, queue, outcome, n in outcomes(counters, queues):
@@ -133,7 +134,7 @@ def _counters(counters: dict[str, int], queues: list[str]) -> Iterator[Metric]:
     yield ended
     rest = CounterMetricFamily("pipeline_events", "everything else that workers count", labels=["event"])
     for name, n in counters.items():
-        if name not in used and not name.startswith("duration."):
+        if name not in used and not name.startswith(("duration.", "lag.")):
             rest.add_metric([name], n)
     yield rest
 
@@ -142,8 +143,18 @@ def _durations(counters: dict[str, int], queues: list[str]) -> HistogramMetricFa
     """The counters of all workers as one histogram a queue."""
     family = HistogramMetricFamily("pipeline_phase_duration_seconds", "time in the phase's function", labels=["queue"])
     for queue in queues:
-        counts = list(accumulate(counters.get(f"duration.{queue}.{bound}", 0) for bound in BOUNDS))
-        if counts[-1]:
-            marks = [("+Inf" if bound == "inf" else bound, float(n)) for bound, n in zip(BOUNDS, counts, strict=True)]
-            family.add_metric([queue], marks, counters.get(f"duration.{queue}.ms", 0) / 1000)
+        _add_histogram(family, [queue], counters, f"duration.{queue}")
     return family
+
+
+def _lag(counters: dict[str, int]) -> HistogramMetricFamily:
+    family = HistogramMetricFamily("pipeline_event_loop_lag_seconds", "how late the event loops turn", labels=[])
+    _add_histogram(family, [], counters, "lag")
+    return family
+
+
+def _add_histogram(family: HistogramMetricFamily, labels: list[str], counters: dict[str, int], prefix: str) -> None:
+    counts = list(accumulate(counters.get(f"{prefix}.{bound}", 0) for bound in BOUNDS))
+    if counts[-1]:
+        marks = [("+Inf" if bound == "inf" else bound, float(n)) for bound, n in zip(BOUNDS, counts, strict=True)]
+        family.add_metric(labels, marks, counters.get(f"{prefix}.ms", 0) / 1000)

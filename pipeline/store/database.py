@@ -29,6 +29,12 @@ def _engine(pid: int, url: str) -> Engine:  # noqa: ARG001  the pid is there to 
     return engines.engine(url)
 
 
+def close_idle() -> None:
+    """Close the connections of this process that nobody uses, if it has any."""
+    if _engine.cache_info().currsize:
+        engine().dispose()
+
+
 def insist(work: Callable[[Connection], Answer]) -> Answer:
     """Run a fenced, repeatable statement until PostgreSQL answers: what depends on it must not go unrecorded."""
     delay = 0.1

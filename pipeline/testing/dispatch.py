@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID, uuid4
 
 from pipeline.declare.job import Done, Job, Services, as_done
 from pipeline.journey import submit as steer
+
+if TYPE_CHECKING:
+    from pipeline.store.gateway.callers import SyncCaller
 
 
 class JobDispatcher(Protocol):
@@ -60,9 +63,9 @@ class JobHandler(Protocol):
 
 @dataclass(frozen=True)
 class TransactionDispatcher:
-    """Dispatches inside the caller's transaction (an SQLAlchemy session or connection), or at once without one."""
+    """Dispatches inside the caller's transaction (any caller that is not async), or at once without one."""
 
-    caller: steer.Caller = None
+    caller: SyncCaller | None = None
 
     def submit(
         self,

@@ -7,7 +7,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from heapq import heappop, heappush
 from itertools import count as counter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -46,7 +45,7 @@ class Runner:
         self.loop = asyncio.new_event_loop()
         self.loop.set_default_executor(executor)
         self.left = False
-        self.tasks: dict[asyncio.Task[None], Delivery] = {}
+        self.tasks: dict[asyncio.Task[None], LoopPlace] = {}
         self._posted: deque[Callable[[], None]] = deque()
         self._scheduled = False
         self.thread = threading.Thread(target=self._run, name="pipeline-loop", daemon=True)
@@ -66,22 +65,20 @@ class Runner:
             # The loop is closed: this process ends, or has another loop.
             self._posted.clear()
 
-    def create(self, coroutine: Coroutine[Any, Any, None], delivery: Delivery) -> None:
+    def create(self, coroutine: Coroutine[Any, Any, None], place: LoopPlace) -> None:
         """Run it, in the loop's thread."""
         task = self.loop.create_task(coroutine)
-        self.tasks[task] = delivery
+        self.tasks[task] = place
         task.add_done_callback(self.tasks.pop)
-
-    def stop(self) -> None:
-        self.post(self.loop.stop)
 
     def running(self) -> Delivery | None:
         """Whose coroutine has the loop at this moment, as another thread sees it."""
         task = asyncio.current_task(self.loop)
-        return None if task is None else self.tasks.get(task)
+        place = None if task is None else self.tasks.get(task)
+        return None if place is None else place.delivery
 
     def leave(self) -> None:
-        """It is blocked: nothing that was posted to it happens any more, and it ends when it turns again."""
+        """Nothing that was posted to it happens any more, and it ends when it turns again."""
         self.left = True
         self.loop.call_soon_threadsafe(self.loop.stop)
 
@@ -115,9 +112,13 @@ class EventLoop:
         self._worker = worker
         self.places = places
         self._executor = ThreadPoolExecutor(CALLS, "pipeline-call")
+        self._arrived: deque[Delivery] = deque()
         self._waiting: list[tuple[int, int, Delivery]] = []
         self._numbers = counter()
         self._busy = 0
+        # What hears how many places are busy.
+        self.started: Callable[[], None] = lambda: None
+        self.ended: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
         self._runner = Runner(self._executor)
         self._watch = LoopWatch(lambda: self._runner, worker.held)
@@ -128,11 +129,16 @@ class EventLoop:
 
     def receive(self, delivery: Delivery) -> None:
         """A message that RabbitMQ sent, or that this process made. From any thread."""
-        self._runner.post(partial(self._take, delivery))
+        self._arrived.append(delivery)
+        self._runner.post(self._take_all)
+
+    def call(self, work: Callable[..., None], *args: Any) -> None:
+        """In one of the threads that coroutines' calls are made in; nobody waits for it."""
+        self._executor.submit(work, *args)
 
     def stop(self) -> None:
         self._watch.stop()
-        self._runner.stop()
+        self._runner.leave()
         self._executor.shutdown(wait=False)
 
     def abandoned(self, attempt: Attempt) -> bool:
@@ -152,28 +158,33 @@ class EventLoop:
             if innocent.runner is runner:
                 innocent.interrupt("blocked")
                 if innocent.give_up():
-                    self._executor.submit(settle_for_good, self._worker, innocent, Interrupted())
+                    self.call(settle_for_good, self._worker, innocent, Interrupted())
         return True
 
     def _replace(self, runner: Runner) -> None:
         # Messages whose claim nobody hears the answer of: asked again, they get the same one.
-        unclaimed = [delivery for delivery in list(runner.tasks.values()) if delivery.attempt is None]
+        unclaimed = [place.delivery for place in list(runner.tasks.values()) if place.waits_for_claim]
         runner.leave()
-        self._busy = 0
+        busy, self._busy = self._busy, 0
+        for _ in range(busy):
+            self.ended()
         self._runner = Runner(self._executor)
         self._runner.start()
-        for delivery in unclaimed:
-            self.receive(delivery)
+        self._arrived.extend(unclaimed)
+        self._runner.post(self._take_all)
 
     def _free_place(self) -> None:
         self._busy -= 1
+        self.ended()
         self._fill()
 
-    def _take(self, delivery: Delivery) -> None:
-        if delivery.attempt is not None:
-            self._begin(delivery)
-            return
-        heappush(self._waiting, (self._broker.rank(delivery.queue), next(self._numbers), delivery))
+    def _take_all(self) -> None:
+        while self._arrived:
+            delivery = self._arrived.popleft()
+            if delivery.attempt is not None:
+                self._begin(delivery)
+            else:
+                heappush(self._waiting, (self._broker.rank(delivery.queue), next(self._numbers), delivery))
         self._fill()
 
     def _fill(self) -> None:
@@ -182,19 +193,21 @@ class EventLoop:
 
     def _begin(self, delivery: Delivery) -> None:
         self._busy += 1
-        self._runner.create(self._process(delivery, self._runner), delivery)
+        self.started()
+        place = LoopPlace(self._runner, delivery)
+        self._runner.create(self._process(place, delivery, self._runner), place)
 
     def _ended(self, delivery: Delivery, runner: Runner) -> None:
         if not runner.left and not delivery.abandoned:
             self._free_place()
 
-    async def _process(self, delivery: Delivery, runner: Runner) -> None:
+    async def _process(self, place: LoopPlace, delivery: Delivery, runner: Runner) -> None:
         """As Dramatiq's WorkerThread does it. Errors are settled in a thread: that asks PostgreSQL."""
         try:
             self._broker.emit_before("process_message", delivery)
             if not delivery.failed:
                 phase = self._broker.phase(delivery.actor_name)
-                await execute(self._worker, phase, delivery.args, delivery, LoopPlace(runner))
+                await execute(self._worker, phase, delivery.args, delivery, place)
             self._broker.emit_after("process_message", delivery, result=None)
             self._acknowledge(delivery)
         except SkipMessage:

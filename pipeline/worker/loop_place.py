@@ -18,6 +18,7 @@ from pipeline.journey.checkpoint import Interrupted
 from pipeline.worker.loop_writes import as_write
 
 if TYPE_CHECKING:
+    from pipeline.broker.inbound import Delivery
     from pipeline.journey.attempt import Attempt
     from pipeline.store.group_commit import Signal
     from pipeline.worker.event_loop import Runner
@@ -78,15 +79,24 @@ class LoopPlace(Place):
 
     isolates = False
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: Runner, delivery: Delivery) -> None:
         self._runner = runner
+        self._waits = False
+        self.delivery = delivery
+
+    @property
+    def waits_for_claim(self) -> bool:
+        """Whether the answer to the message's claim is still to come."""
+        return self._waits and self.delivery.attempt is None
 
     def signal(self) -> Signal:
         return LoopSignal(self._runner)
 
     async def wait(self, signal: Signal) -> None:
         assert isinstance(signal, LoopSignal)
+        self._waits = True
         await signal.future
+        self._waits = False
 
     async def call(self, work: Callable[..., Answer], *args: Any) -> Answer:
         # As asyncio.to_thread does: what the phase set for logs and traces holds there, too.

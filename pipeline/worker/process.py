@@ -26,6 +26,7 @@ from pipeline.declare.errors import PipelineError
 from pipeline.declare.job import Done, Job
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.registry import DeclaredPhase, workflows
+from pipeline.journey import left_behind
 from pipeline.journey.attempt import THREAD, Advance, Attempt, Held, execute, in_thread, job_of
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.give_back import GiveBack
@@ -41,10 +42,12 @@ from pipeline.store.engine import connect
 from pipeline.store.gateway.liveness import Report
 from pipeline.store.group_commit import Committer, Completed, Completion
 from pipeline.store.shared_writes import SharedWrites
-from pipeline.worker import isolate, startup
+from pipeline.worker import startup
 from pipeline.worker.deadlines import GRACE, Watch
 from pipeline.worker.essential import essential_thread
 from pipeline.worker.event_loop import EventLoop
+from pipeline.worker.isolation.children import Children
+from pipeline.worker.isolation.run import run_isolated
 from pipeline.worker.liveness import Liveness, new_worker_id
 from pipeline.worker.prepare import prepare
 from pipeline.worker.stuck import EXIT_CODE, StuckThreads
@@ -62,14 +65,15 @@ class Saturation:
     """Counts busy places of one kind. If all stay busy for half a second, unstarted messages go back to their queues.
 
     Whether to take messages is decided in one thread, the AMQP one, from what is true at that moment: whoever notices a
-    change only asks for a decision.
+    change only asks for a decision. ``hoards``: there are always unstarted messages; otherwise it is looked for them.
     """
 
-    def __init__(self, link: Link, inbound: Inbound, intake: Intake, places: int) -> None:
+    def __init__(self, link: Link, inbound: Inbound, intake: Intake, places: int, *, hoards: bool = True) -> None:
         self._link = link
         self._inbound = inbound
         self._intake = intake
         self._places = places
+        self._hoards = hoards
         self._busy = 0
         self._ended = 0
         self._paused = False
@@ -104,7 +108,7 @@ class Saturation:
         with self._changed:
             self._watching = self._busy >= self._places
             now = self._ended
-            stuck = self._watching and now == seen
+            stuck = self._watching and now == seen and (self._hoards or bool(self._intake.unstarted))
             if stuck:
                 self._paused, self._watching = True, False
         if stuck:
@@ -150,12 +154,14 @@ class WorkerProcess:
         self.watch = Watch(self.held, self._abandon)
         self.liveness.start()
         self.no = self.liveness.worker_no
-        self.advance = Advance(inbound, self.held, self.no, following, lost=self.liveness.lost)
+        self.advance = Advance(inbound, self.held, following, lost=self.liveness.lost)
         self.committer = Committer(
             settings.dsn, self.id, self.no, self._completed, self._refused, thread=essential_thread
         )
         self.committer.start()
         self.writes = SharedWrites(settings.dsn, self.no, thread=essential_thread)
+        self.children = Children(threads, settings.log_format, settings.log_level)
+        self.children.start(ahead=_any_isolated(queues))
         self.watch.start()
         with connect(settings.dsn, "identity") as connection:
             self._temp_folders = TempFolders(settings.temp_folder, database_id(connection))
@@ -196,17 +202,18 @@ class WorkerProcess:
 
     def run_isolated(self, attempt: Attempt) -> Done | Completed:
         """Run the claim's phase in a child process."""
-        return isolate.run_isolated(self, attempt)
+        return run_isolated(self, attempt)
 
     def stop(self) -> None:
         """Commit what is left, then sign off."""
         self.committer.flush(5)
         self.committer.stop()
         self.writes.stop()
-        self.advance.release()
+        left_behind.release(self.held)
         self.watch.stop()
         if self.loop is not None:
             self.loop.stop()
+        self.children.stop()
         drained = self.outbound.drain(2)
         self.liveness.stop(clean=drained and not self.held.all())
         self._temp_folders.close()
@@ -337,7 +344,8 @@ class Engine(Middleware):
             running.loop = EventLoop(ours, running, places)
             # With hundreds of places the next message is never far.
             intakes.append(Intake(on_loop, places, running.loop.receive))
-            self._loop = Saturation(ours.link, running.inbound, intakes[1], places)
+            self._loop = Saturation(ours.link, running.inbound, intakes[1], places, hoards=False)
+            running.loop.started, running.loop.ended = self._loop.started, self._loop.ended
             running.loop.start()
         consumer = consume_in_one_thread(worker, *intakes)
         running.run_in_thread = consumer.handle_message
@@ -365,11 +373,9 @@ class Engine(Middleware):
     def before_process_message(self, broker: Broker, message: MessageProxy) -> None:
         if not isinstance(message, Delivery) or message.queue == SWEEPS:
             return
-        kind = self._kind()
-        if kind is self._threads:
+        if self._threads is not None and _in_a_thread():
             current().take(message)
-        if kind is not None:
-            kind.started()
+            self._threads.started()
 
     def after_process_message(
         self, broker: Broker, message: MessageProxy, *, result: Any = None, exception: BaseException | None = None
@@ -380,18 +386,14 @@ class Engine(Middleware):
             stuck = current().stuck
             if stuck is not None:
                 stuck.came_back(message)
-        elif (kind := self._kind()) is not None:
-            kind.ended()
+        elif self._threads is not None and _in_a_thread():
+            self._threads.ended()
 
     def after_skip_message(self, broker: Broker, message: MessageProxy) -> None:
         self.after_process_message(broker, message)
 
     def _finish(self, running: WorkerProcess) -> None:
         running.committer.flush(5)
-
-    def _kind(self) -> Saturation | None:
-        """The places to which the one belongs that this is called in. The loop settles errors in threads of its own."""
-        return self._threads if isinstance(threading.current_thread(), WorkerThread) else self._loop
 
     def _wait_until_idle(self, timeout: float) -> bool:
         deadline = monotonic() + timeout
@@ -408,12 +410,22 @@ def _prepared() -> Settings:
     return config
 
 
+def _any_isolated(queues: list[str]) -> bool:
+    phases = (phase.spec for workflow in workflows().values() for phase in workflow.phases)
+    return any(spec.isolated and spec.queue in queues for spec in phases)
+
+
 def _following(queues: list[str]) -> dict[str, PhaseSpec]:
     """The phase after each, of those that this process serves."""
     chains = ([phase.spec for phase in workflow.phases] for workflow in workflows().values())
     pairs = (pair for chain in chains for pair in pairwise(chain))
     served = set(queues)
     return {spec.queue: following for spec, following in pairs if following.queue in served}
+
+
+def _in_a_thread() -> bool:
+    """Whether this is one of Dramatiq's. The event loop counts its own places, and settles errors in other threads."""
+    return isinstance(threading.current_thread(), WorkerThread)
 
 
 def _asynchronous() -> set[str]:

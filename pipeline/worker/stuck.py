@@ -48,7 +48,12 @@ class StuckThreads:
 
     def abandon(self, attempt: Attempt) -> None:
         """Settle the claim without its thread, unless that came back in the meantime."""
-        if attempt.give_up():
+        if not attempt.give_up():
+            return
+        if isinstance(attempt.runner, Runner) and self._worker.loop is not None:
+            # There may be thousands of them.
+            self._worker.loop.call(self._settle, attempt)
+        else:
             threading.Thread(target=self._settle, args=(attempt,), daemon=True).start()
 
     @property

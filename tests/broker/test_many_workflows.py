@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from pika import BlockingConnection
+
 from pipeline import submit
 from tests.place import Place
 
@@ -26,20 +28,19 @@ def start(place: Place, *queues: str) -> Any:
     return place.worker(threads=8, queues=queues, settings=settings)
 
 
-def all_consumed(place: Place, queues: list[str]) -> bool:
-    channel = place.channel()
-    try:
+def all_consumed(rabbitmq: BlockingConnection, queues: list[str]) -> bool:
+    with rabbitmq.channel() as channel:
         return all(channel.queue_declare(queue, passive=True).method.consumer_count for queue in queues)
-    finally:
-        channel.connection.close()
 
 
-def test_three_hundred_workflows_are_served_by_as_few_threads_as_one(place: Place) -> None:
+def test_three_hundred_workflows_are_served_by_as_few_threads_as_one(
+    place: Place, rabbitmq: BlockingConnection
+) -> None:
     """All 900 queues are consumed, the last workflow's jobs end, and Dramatiq's hooks see every message."""
     worker = start(place)
     jobs = [submit(None, workflow) for workflow in ("many000", "many150", LAST)]
     assert {row["status"] for row in place.finished(*jobs, timeout=LONG)} == {"succeeded"}
-    assert all_consumed(place, QUEUES)
+    assert all_consumed(rabbitmq, QUEUES)
     [pid] = place.pids()
     assert len(list(Path(f"/proc/{pid}/task").iterdir())) <= THREADS
     worker.terminate()

@@ -14,10 +14,10 @@ from pipeline.dev.services import processes
 from pipeline.dev.services.ports import LOOPBACK, answers, free_port
 from pipeline.dev.services.rabbitmq_node import epmd_program
 from pipeline.dev.services.readiness import wait_until
+from tests.node import leave_queues
 
 stock_node = factories.rabbitmq_proc()
-# The queues go with the node: asking rabbitmqctl for them takes longer than all the rest.
-stock = factories.rabbitmq("stock_node", teardown=lambda *_: None)
+stock = factories.rabbitmq("stock_node", teardown=leave_queues)
 
 
 @pytest.fixture(scope="session", autouse=True)

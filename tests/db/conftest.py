@@ -30,8 +30,8 @@ class Moment(TimestamptzLoader):
 
 
 @pytest.fixture(scope="session")
-def lasting(databases: Databases, servers: Servers) -> Lasting:
-    return Lasting(databases, servers)
+def lasting(databases: Databases) -> Lasting:
+    return Lasting(databases)
 
 
 @pytest.fixture

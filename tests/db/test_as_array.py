@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.dev.services import Servers
-from pipeline.journey.submit import as_array
+from pipeline.store.gateway.client import as_array
 
 # PostgreSQL keeps neither NUL nor half a surrogate pair.
 TEXTS = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"])) | st.sampled_from(

@@ -45,15 +45,14 @@ SHAPE = """
 
 
 @pytest.fixture
-def old(servers: Servers) -> Iterator[str]:
+def old(servers: Servers) -> str:
     """As the last version of the first generation left it."""
     name = f"first_generation_{uuid4().hex[:12]}"
     servers.postgres.create_database(name)
     address = servers.postgres.url(name)
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(gzip.decompress(DUMP.read_bytes()))
-    yield address
-    servers.postgres.drop_database(name)
+    return address
 
 
 @pytest.fixture

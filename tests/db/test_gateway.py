@@ -24,6 +24,7 @@ from pipeline.store.gateway import (
     settlement,
     upkeep,
 )
+from pipeline.store.gateway.callers import run
 from pipeline.store.gateway.settlement import Crash, Fail, Release, Retry, Snooze, Transition
 from pipeline.store.group_commit import (
     Answer,
@@ -246,9 +247,9 @@ def test_a_failed_job_has_a_dead_letter_and_starts_again(database: Db, wire: Wir
     assert client.replay_many(pooled, [job], None) == 1
     assert client.discard_many(pooled, [job], "enough") == 0
     assert client.request_send(pooled, job, "single.act") in ("accepted", "already_queued")
-    assert client.cancel(pooled, job, "enough")
-    assert not client.cancel(pooled, job, "enough")
-    assert not client.replay(pooled, job)
+    assert run(pooled, client.cancel(job, "enough"))
+    assert not run(pooled, client.cancel(job, "enough"))
+    assert not run(pooled, client.replay(job))
 
 
 def test_lost_messages_are_counted_and_sent_again(database: Db, wire: Wire) -> None:

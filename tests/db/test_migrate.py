@@ -39,13 +39,12 @@ PUBLIC_RIGHTS = """SELECT p.oid::regprocedure::text FROM pg_proc p
 
 
 @pytest.fixture
-def url(servers: Servers, databases: Databases) -> Iterator[str]:
+def url(servers: Servers, databases: Databases) -> str:
     """A database that somebody else made and uses."""
     name = f"guest_{uuid4().hex[:12]}"
     servers.postgres.create_database(name)
     execute(servers.postgres.url(name), FOREIGN)
-    yield servers.postgres.url(name)
-    servers.postgres.drop_database(name)
+    return servers.postgres.url(name)
 
 
 @pytest.fixture

@@ -158,10 +158,6 @@ def test_the_owner_need_not_be_a_superuser(servers: Servers, role: str) -> None:
         roles.revoke(connection, role)
     assert remove(owner)
     owner.dispose()
-    servers.postgres.drop_database(name)
-    administrator = create_engine(url.set(database="postgres"))
-    execute(administrator, f"DROP ROLE {name}")
-    administrator.dispose()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pika import BlockingConnection
+
 from pipeline import submit, submit_many
+from tests.messages import publish_raw, take
 from tests.place import Place
 
 EVERYBODY_ELSE = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -40,18 +43,20 @@ def test_after_a_long_outage_nobody_is_reclaimed_before_it_could_speak(users: Pl
     assert (row["status"], row["fence"], row["crashes"]) == ("succeeded", 1, 0)
 
 
-def test_a_dead_letter_whose_rejection_was_lost_is_rejected_when_it_comes_again(users: Place) -> None:
+def test_a_dead_letter_whose_rejection_was_lost_is_rejected_when_it_comes_again(
+    users: Place, rabbitmq: BlockingConnection
+) -> None:
     """The connection broke between the job's failure and the message's rejection; a permanent error has no dead letter."""
     users.worker(threads=2)
     exhausted = submit(None, "single", {"do": "fail"})
     permanent = submit(None, "single", {"do": "permanent"})
     users.finished(exhausted, permanent, timeout=60)
     users.until(lambda: users.depth("single.act.XQ") == 1, 10, "the dead letter")
-    [letter] = users.messages("single.act.XQ")
-    users.publish_raw("single.act", letter["body"])
+    [letter] = take(rabbitmq, "single.act.XQ")
+    publish_raw(rabbitmq, "single.act", letter["body"])
     other = letter["body"].replace(str(exhausted).encode(), str(permanent).encode())
     other = other.replace(b'"send":3', b'"send":1')
-    users.publish_raw("single.act", other)
+    publish_raw(rabbitmq, "single.act", other)
     users.until(lambda: users.depth("single.act.XQ") == 1, 10, "the dead letter to be there again")
     users.until(lambda: users.depth("single.act") == 0, 10, "the other to be acknowledged")
     assert users.depth("single.act.XQ") == 1

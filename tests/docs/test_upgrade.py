@@ -8,10 +8,12 @@ import threading
 from uuid import UUID
 
 import psycopg
+from pika import BlockingConnection
 
 from pipeline import replay, submit_many
 from pipeline.store import database
 from pipeline.store.extended import migrate_all
+from tests.messages import publish_raw
 from tests.place import ROOT, Place
 
 FIRST_GENERATION = ROOT / "tests/db/first_generation.sql.gz"
@@ -50,7 +52,7 @@ def old_message(job: UUID, send: int) -> bytes:
     return message.encode()
 
 
-def make_old(place: Place) -> None:
+def make_old(place: Place, rabbitmq: BlockingConnection) -> None:
     """The database as the first version made it, with a job in every state, and its messages in the broker."""
     place.db.execute("DROP SCHEMA public CASCADE; DROP SCHEMA pipeline CASCADE; CREATE SCHEMA public")
     with psycopg.connect(place.database_url, autocommit=True) as connection:
@@ -73,12 +75,14 @@ def make_old(place: Place) -> None:
             if statement.strip():
                 connection.execute(statement.encode(), values)
     for job in (SENT, RUNS):
-        place.publish_raw("triple.first", old_message(job, 1))
+        publish_raw(rabbitmq, "triple.first", old_message(job, 1))
 
 
-def test_messages_and_rows_of_the_first_version_continue_under_this_one(place: Place) -> None:
+def test_messages_and_rows_of_the_first_version_continue_under_this_one(
+    place: Place, rabbitmq: BlockingConnection
+) -> None:
     """Waiting, sent, backing off, running under a worker that is gone, failed: each ends, its effects once."""
-    make_old(place)
+    make_old(place, rabbitmq)
     assert migrate_all(database.engine())
     place.worker(threads=2)
     assert replay(None, FAILED)

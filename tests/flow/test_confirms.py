@@ -7,19 +7,21 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
-import pika
 import pytest
+from pika import BlockingConnection
 
 from pipeline.broker.outbound import Link, Outbound, Outgoing
+from tests.messages import ready
+from tests.node import Node
 from tests.place import Place
 
 Publish = Callable[..., list[UUID]]
 
 
 @pytest.fixture
-def outbound(place: Place) -> Iterator[Outbound]:
+def outbound(place: Place, rabbitmq_proc: Node) -> Iterator[Outbound]:
     link = Link("test-amqp")
-    one = Outbound(link, lambda: [pika.URLParameters(place.servers.rabbitmq.url(place.name))], "classic")
+    one = Outbound(link, lambda: [rabbitmq_proc.parameters(place.name)], "classic")
     link.start()
     link.add(one)
     assert one.ready.wait(10)
@@ -47,29 +49,29 @@ def publish(outbound: Outbound) -> Publish:
     return send
 
 
-def test_what_rabbitmq_takes_is_confirmed(place: Place, publish: Publish) -> None:
+def test_what_rabbitmq_takes_is_confirmed(rabbitmq: BlockingConnection, publish: Publish) -> None:
     """The queue is declared on the way."""
     assert publish((uuid4(), "fresh.queue"), (uuid4(), "fresh.queue")) == []
-    assert place.channel().queue_declare("fresh.queue", passive=True).method.message_count == 2
+    assert ready(rabbitmq, "fresh.queue") == (2, 0)
 
 
 def test_a_refused_message_is_told_and_its_neighbours_are_not(
-    place: Place, outbound: Outbound, publish: Publish
+    rabbitmq: BlockingConnection, outbound: Outbound, publish: Publish
 ) -> None:
     """A full queue refuses what is published: basic.nack."""
     full = {"x-max-length": 1, "x-overflow": "reject-publish"}
-    place.channel().queue_declare("full.queue", durable=True, arguments=full)
+    rabbitmq.channel().queue_declare("full.queue", durable=True, arguments=full)
     outbound._queues.add("full.queue")
     taken, refused, elsewhere = uuid4(), uuid4(), uuid4()
     assert publish((taken, "full.queue")) == []
     assert publish((elsewhere, "other.queue"), (refused, "full.queue")) == [refused]
 
 
-def test_a_message_for_a_queue_that_is_gone_is_told(place: Place, publish: Publish) -> None:
+def test_a_message_for_a_queue_that_is_gone_is_told(rabbitmq: BlockingConnection, publish: Publish) -> None:
     """RabbitMQ returns it and confirms it all the same; the next one finds its queue declared again."""
     lost = uuid4()
     assert publish((uuid4(), "deleted.queue")) == []
-    place.channel().queue_delete("deleted.queue")
+    rabbitmq.channel().queue_delete("deleted.queue")
     assert publish((lost, "deleted.queue")) == [lost]
     assert publish((uuid4(), "deleted.queue")) == []
 

@@ -9,10 +9,9 @@ import psycopg
 from psycopg.rows import dict_row
 
 from pipeline import submit, submit_many
-from pipeline.broker.inbound import Inbound
-from pipeline.broker.outbound import Link
 from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.attempt import Advance, Held
+from pipeline.journey.attempt import Held
+from pipeline.journey.left_behind import release
 from tests.attempts import attempt
 from tests.db import steps
 from tests.place import Place
@@ -144,10 +143,8 @@ def test_a_continued_job_that_no_thread_took_up_is_released_at_the_end(place: Pl
         held = steps.held(db, "triple")
         fence = steps.complete(db, held, continuing="triple.second")["fence"]
     mine = Held()
-    link = Link("test-amqp")
-    inbound = Inbound(link, list, "classic")
     mine.add(attempt(PhaseSpec("triple", "second"), held.job, fence))
-    Advance(inbound, mine, 1, {}, lost=print).release()
+    release(mine)
     row = place.job(held.job)
     assert (row["status"], row["phase"], row["attempts"], row["crashes"]) == ("pending", "second", 0, 0)
     assert [one["outcome"] for one in place.attempts(held.job)] == ["succeeded", "released"]

@@ -130,12 +130,13 @@ def test_a_loop_that_is_blocked_for_a_while_costs_nobody_anything(place: Place) 
 def test_a_killed_process_costs_its_coroutines_one_crash_each(place: Place) -> None:
     """G7, G3: all of them run elsewhere, isolated now, each effect once."""
     place.worker(threads=4)
-    jobs = submit_many(None, "swift", [{"seconds": 1}] * 30)
-    place.until(lambda: len(place.executions()) >= 30, 20, "all of them to begin")
+    jobs = submit_many(None, "swift", [{"seconds": 60, "once": True}] * 20)
+    place.until(lambda: len(place.executions()) >= 20, 20, "all of them to begin")
     place.worker(threads=4)
     place.kill_holder(jobs[0])
-    place.finished(*jobs)
-    assert place.count("SELECT count(*) FROM ledger") == 90
+    assert {row["crashes"] for row in place.finished(*jobs, timeout=90)} == {0}
+    assert place.count("SELECT count(*) FROM pipeline.attempts WHERE outcome = 'crashed'") == 20
+    assert place.count("SELECT count(*) FROM ledger") == 60
 
 
 def test_one_that_kills_its_process_runs_isolated_afterwards(place: Place) -> None:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
-from typing import Any, cast
+from typing import Any
 
+import psutil
 import pytest
 
 from pipeline import submit
-from pipeline.declare.phase import PhaseSpec
-from pipeline.journey.attempt import Attempt
-from pipeline.journey.checkpoint import Interrupted
-from pipeline.worker import isolate
-from pipeline.worker.process import WorkerProcess
-from tests.attempts import attempt as attempt_at
 from tests.place import Place
+from tests.processes import lives
 
 MODULE = """
-import sys, time
+import subprocess, sys, time
 from pipeline import Job, Workflow
 
-if "isolated_child" in sys.argv[0]:
+if "fork_server" in sys.argv[0]:
     time.sleep({slow})
 
 own = Workflow("own")
@@ -34,6 +31,7 @@ def act(job: Job) -> object:
         case "object": return {{"it": object()}}
         case "exit": sys.exit(3)
         case "surrogate": raise RuntimeError("\\ud800")
+        case "family": subprocess.run(["sleep", "1000"])
         case "sleep": time.sleep(float(job.body["seconds"]))
 
 own.phase("act", pool=None, isolated={isolated}, time_limit={limit}, max_attempts=1, max_crashes=1)(act)
@@ -101,19 +99,27 @@ def test_the_start_of_a_child_is_no_part_of_the_phases_time(place: Place) -> Non
     assert time.monotonic() - began < 20
 
 
-def test_an_interrupt_that_comes_while_the_child_starts_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """F15: before there is anything to stop, the claim only has a reason."""
-    attempt = attempt_at(PhaseSpec("own", "act", isolated=True))
-    children: list[subprocess.Popen[bytes]] = []
+def test_no_child_outlives_a_worker_that_was_killed(place: Place) -> None:
+    """Neither one with a job nor an idle one, nor what they started, nor the fork server."""
+    start(place, *BY_NAME)
+    assert end(place, do="keys")["status"] == "succeeded"
+    job = submit(None, "own", {"do": "family"})
+    [worker] = place.pids()
+    place.until(lambda: "sleep" in names(worker), 20, "the job to run")
+    family = psutil.Process(worker).children(recursive=True)
+    assert sorted(p.name() for p in family) == ["pipeline-child", "pipeline-forks", "sleep"]
+    os.kill(worker, signal.SIGKILL)
+    place.until(lambda: not any(lives(process.pid) for process in family), 10, "all of them to end")
+    assert place.job(job)["crashes"] == 0
 
-    def start_slowly(worker: WorkerProcess, attempt: Attempt) -> subprocess.Popen[bytes]:
-        children.append(subprocess.Popen(["sleep", "60"], stdout=subprocess.PIPE, start_new_session=True))
-        attempt.interrupt("cancelled")
-        return children[0]
 
-    monkeypatch.setattr(isolate, "_start", start_slowly)
-    began = time.monotonic()
-    with pytest.raises(Interrupted):
-        isolate.run_isolated(cast("WorkerProcess", None), attempt)
-    assert time.monotonic() - began < 30
-    assert children[0].returncode == -9
+def names(worker: int) -> list[str]:
+    return [process.name() for process in psutil.Process(worker).children(recursive=True)]
+
+
+def test_the_traceback_of_an_error_is_in_the_log(place: Place) -> None:
+    """As it is for a phase in a thread."""
+    start(place, *BY_NAME)
+    row = end(place, do="surrogate")
+    assert "RuntimeError" in row["error_message"] and "own.py" in row["error_message"]
+    place.until(lambda: "in act" in place.logs() and "an isolated phase failed" in place.logs(), 10, "the traceback")

@@ -8,11 +8,13 @@ from time import sleep
 from uuid import UUID
 
 import pytest
+from pika import BlockingConnection
 
 from pipeline import settings, submit_many
 from pipeline.maintenance.reconcile import Reconciler
 from pipeline.maintenance.verify import verify
 from pipeline.store.engine import connect
+from tests.messages import ready
 from tests.place import Place
 
 QUEUE = "single.act"
@@ -35,49 +37,44 @@ def silent() -> Iterator[str]:
         yield f"http://guest:guest@127.0.0.1:{server.getsockname()[1]}"
 
 
-def queued(place: Place, **extra: str) -> list[UUID]:
+def queued(place: Place, rabbitmq: BlockingConnection, **extra: str) -> list[UUID]:
     """Jobs whose messages wait in RabbitMQ, which has confirmed them, while both threads are busy for three seconds."""
     place.worker(threads=2, settings=extra)
     busy = submit_many(None, "single", [{"do": "sleep", "seconds": 3}] * 2)
     for job in busy:
         place.running(job)
     jobs = submit_many(None, "single", [{}] * JOBS)
-    place.until(lambda: confirmed(place) == JOBS and ready(place) == JOBS, 20, "messages")
+    place.until(lambda: confirmed(place) == JOBS and ready(rabbitmq, QUEUE)[0] == JOBS, 20, "messages")
     return [*busy, *jobs]
-
-
-def ready(place: Place) -> int:
-    channel = place.channel()
-    found = channel.queue_declare(QUEUE, passive=True).method.message_count
-    channel.connection.close()
-    return int(found)
 
 
 def confirmed(place: Place) -> int:
     return place.count("SELECT count(*) FROM pipeline.unclaimed(now())")
 
 
-def test_a_purged_queue_is_made_good(alone: Place) -> None:
+def test_a_purged_queue_is_made_good(alone: Place, rabbitmq: BlockingConnection) -> None:
     """G1 has no condition: every job ends."""
-    jobs = queued(alone)
-    alone.channel().queue_purge(QUEUE)
+    jobs = queued(alone, rabbitmq)
+    rabbitmq.channel().queue_purge(QUEUE)
     assert {row["status"] for row in alone.finished(*jobs, timeout=60)} == {"succeeded"}
     alone.until(lambda: alone.counter("resent") == JOBS, what="the count of messages sent again")
     assert len(alone.executions()) == len(jobs)
 
 
-def test_a_deleted_queue_is_made_good(alone: Place) -> None:
+def test_a_deleted_queue_is_made_good(alone: Place, rabbitmq: BlockingConnection) -> None:
     """Its worker declares it again, empty."""
-    jobs = queued(alone)
-    alone.channel().queue_delete(QUEUE)
+    jobs = queued(alone, rabbitmq)
+    rabbitmq.channel().queue_delete(QUEUE)
     assert {row["status"] for row in alone.finished(*jobs, timeout=60)} == {"succeeded"}
     assert len(alone.executions()) == len(jobs)
 
 
-def test_a_management_api_that_never_answers_stops_nothing(alone: Place, silent: str) -> None:
+def test_a_management_api_that_never_answers_stops_nothing(
+    alone: Place, rabbitmq: BlockingConnection, silent: str
+) -> None:
     """After its ten seconds, what RabbitMQ lost is found without it."""
-    jobs = queued(alone, PIPELINE_HEALTH_SECONDS="600")
-    alone.channel().queue_purge(QUEUE)
+    jobs = queued(alone, rabbitmq, PIPELINE_HEALTH_SECONDS="600")
+    rabbitmq.channel().queue_purge(QUEUE)
     reconciler = Reconciler(settings.load(rabbitmq_management_url=silent))
     with connect(settings.get().dsn, "test") as connection:
         while reconciler.check(connection):
@@ -95,13 +92,13 @@ def test_healthy_queues_are_left_alone(alone: Place) -> None:
     assert alone.count("SELECT max(send) FROM pipeline.jobs WHERE workflow = 'single'") == 2
 
 
-def test_verify_calls_no_healthy_queue_short_and_finds_a_purged_one(alone: Place) -> None:
+def test_verify_calls_no_healthy_queue_short_and_finds_a_purged_one(alone: Place, rabbitmq: BlockingConnection) -> None:
     """What the workers hold counts, too."""
     alone.worker(threads=2, PIPELINE_HEALTH_SECONDS="600")
     jobs = submit_many(None, "single", [{"do": "sleep", "seconds": 0.4}] * 30)
     alone.until(lambda: alone.statuses().get("act/succeeded", 0) > 2, what="the work to be under way")
     assert verify(settings.get(), repair=True) == []
-    alone.until(lambda: alone.channel().queue_purge(QUEUE).method.message_count, what="messages to purge")
+    alone.until(lambda: rabbitmq.channel().queue_purge(QUEUE).method.message_count, what="messages to purge")
     alone.until(lambda: "act/running" not in alone.statuses(), what="the rest to end")
     alone.until(lambda: confirmed(alone) == alone.statuses()["act/pending"], what="confirms of what was sent")
     [finding] = verify(settings.get(), repair=True)

@@ -12,10 +12,12 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from pika import BlockingConnection
 from sqlalchemy.orm import Session
 
 from pipeline import cancel, open_batch, replay, seal_batch, submit, submit_many
 from pipeline.store import database
+from tests.messages import publish, publish_raw, take
 from tests.place import Place
 
 
@@ -37,12 +39,12 @@ def envelope(job: UUID, queue: str = "single.act", **header: object) -> dict[str
     }
 
 
-def test_rule_1_one_token_runs_once_however_often_it_is_sent(place: Place) -> None:
+def test_rule_1_one_token_runs_once_however_often_it_is_sent(place: Place, rabbitmq: BlockingConnection) -> None:
     """The same message 50 times and 20 threads racing for it: one execution, 49 duplicates counted with a reason."""
     place.worker(threads=10, processes=2)
     job = submit(None, "single", {"do": "sleep", "seconds": 1})
     place.running(job)
-    place.publish("single.act", envelope(job), times=49)
+    publish(rabbitmq, "single.act", envelope(job), times=49)
     [row] = place.finished(job)
     place.until(lambda: place.depth("single.act") == 0, 20, "an empty queue")
     reasons = ("already_running", "finished", "superseded")
@@ -50,27 +52,27 @@ def test_rule_1_one_token_runs_once_however_often_it_is_sent(place: Place) -> No
     assert (row["status"], row["fence"], len(place.executions())) == ("succeeded", 1, 1)
 
 
-def test_rule_1_a_message_with_another_send_number_is_never_claimed(place: Place) -> None:
+def test_rule_1_a_message_with_another_send_number_is_never_claimed(place: Place, rabbitmq: BlockingConnection) -> None:
     """Neither an old nor an invented number starts anything."""
     place.worker(threads=2)
     job = submit(None, "single", {}, due=datetime.now(UTC) + timedelta(hours=1))
-    place.publish("single.act", envelope(job, send=7))
+    publish(rabbitmq, "single.act", envelope(job, send=7))
     place.until(lambda: place.counter("refused.superseded") == 1, 10, "the refusal")
     assert place.executions() == []
     assert place.job(job)["status"] == "pending"
 
 
-def test_rule_1_a_bare_message_is_adopted_if_its_job_waits_unsent(place: Place) -> None:
+def test_rule_1_a_bare_message_is_adopted_if_its_job_waits_unsent(place: Place, rabbitmq: BlockingConnection) -> None:
     """A plain Dramatiq message with a job id serves as the token; for a job that is queued already it does not."""
     job = submit(None, "single", {})
-    channel = place.channel()
+    channel = rabbitmq.channel()
     from pipeline.broker.topology import declare
 
     declare(channel, ["single.act"], "classic")
     # The test leads the relay and sends nothing: only an adopted message can start the job.
     with psycopg.connect(place.database_url) as leader:
         leader.execute("LOCK TABLE pipeline.relay_leader IN SHARE UPDATE EXCLUSIVE MODE")
-        place.publish("single.act", str(job), times=2)
+        publish(rabbitmq, "single.act", str(job), times=2)
         place.worker(threads=2)
         [row] = place.finished(job)
     assert row["status"] == "succeeded"
@@ -203,7 +205,9 @@ def test_rule_5_the_throttle_reserves_a_place_in_time(place: Place) -> None:
     assert [round(2 * (moment - sent[0])) / 2 for moment in sent] == [0, 0, 0.5, 0.5, 1, 1]
 
 
-def test_rule_6_a_retry_waits_in_postgresql_and_exhaustion_is_a_dead_letter(place: Place) -> None:
+def test_rule_6_a_retry_waits_in_postgresql_and_exhaustion_is_a_dead_letter(
+    place: Place, rabbitmq: BlockingConnection
+) -> None:
     """Three executions, then failed; the message goes through the dead-letter exchange."""
     place.worker(threads=2)
     job = submit(None, "single", {"do": "fail"})
@@ -211,7 +215,7 @@ def test_rule_6_a_retry_waits_in_postgresql_and_exhaustion_is_a_dead_letter(plac
     assert (row["status"], row["attempts"]) == ("failed", 3)
     assert "the outside world is away" in row["error_message"]
     assert [a["outcome"] for a in place.attempts(job)] == ["retried", "retried", "exhausted"]
-    [letter] = place.until(lambda: place.messages("single.act.XQ"), 10, "the dead letter")
+    [letter] = place.until(lambda: take(rabbitmq, "single.act.XQ"), 10, "the dead letter")
     assert letter["headers"]["x-death"][0]["reason"] == "rejected"
     assert json.loads(letter["body"])["args"][0]["header"]["job_id"] == str(job)
 
@@ -244,14 +248,14 @@ def test_rule_8_a_job_commits_with_the_callers_rows_or_not_at_all(place: Place) 
     assert len(jobs) == 2 and {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
 
 
-def test_rule_8_two_relays_do_no_harm(place: Place) -> None:
+def test_rule_8_two_relays_do_no_harm(place: Place, rabbitmq: BlockingConnection) -> None:
     """Both admit at once; every job is sent once."""
     place.worker(threads=2, queues=("plain.alpha",))
     jobs = submit_many(None, "triple", [{} for _ in range(200)])
     with psycopg.connect(place.database_url, autocommit=True) as second:
         taken = [row[0] for row in second.execute("SELECT job_id FROM pipeline.admit(NULL, 50)").fetchall()]
     place.until(lambda: place.depth("triple.first") == 200 - len(taken), 15, "the leader's share")
-    sent = {json.loads(m["body"])["args"][0]["header"]["job_id"] for m in place.messages("triple.first")}
+    sent = {json.loads(m["body"])["args"][0]["header"]["job_id"] for m in take(rabbitmq, "triple.first")}
     assert len(sent) == 200 - len(taken)
     assert sent.isdisjoint(str(job) for job in taken)
     assert sent | {str(job) for job in taken} == {str(job) for job in jobs}
@@ -275,12 +279,12 @@ def test_rule_9_a_write_that_fails_fails_alone(place: Place, do: str) -> None:
         assert [(row["attempts"], row["fence"]) for row in rows[:2]] == [(0, 1)] * 2
 
 
-def test_rule_10_the_sweeper_sends_again_what_the_broker_lost(place: Place) -> None:
+def test_rule_10_the_sweeper_sends_again_what_the_broker_lost(place: Place, rabbitmq: BlockingConnection) -> None:
     """A purged queue is noticed by comparing counts; the new send number voids anything that turns up after all."""
     place.worker(threads=1, queues=("plain.alpha",))
     jobs = submit_many(None, "single", [{"do": "nothing"} for _ in range(10)])
     place.until(lambda: place.depth("single.act") == 10, 10, "the queue to fill")
-    place.channel().queue_purge("single.act")
+    rabbitmq.channel().queue_purge("single.act")
     place.worker(threads=2)
     assert {row["status"] for row in place.finished(*jobs, timeout=40)} == {"succeeded"}
     assert place.counter("resent") >= 10 or place.until(lambda: place.counter("resent") >= 10, 5, "the count")
@@ -332,41 +336,43 @@ def test_rule_12_permanent_errors_are_not_retried_and_leave_no_dead_letter(place
         {"type": "plain.alpha"},
     ],
 )
-def test_rule_12_an_invalid_envelope_rejects_the_message_and_never_the_job(place: Place, broken: object) -> None:
+def test_rule_12_an_invalid_envelope_rejects_the_message_and_never_the_job(
+    place: Place, rabbitmq: BlockingConnection, broken: object
+) -> None:
     """The message goes to the dead letters; the job it names continues undisturbed."""
     place.worker(threads=1)
     job = submit(None, "single", {"do": "sleep", "seconds": 0.5})
     place.running(job)
     bad = envelope(job, **broken) if isinstance(broken, dict) and "header" not in broken else broken
-    place.publish("single.act", bad)
+    publish(rabbitmq, "single.act", bad)
     place.until(lambda: place.depth("single.act.XQ") == 1, 10, "the dead letter")
     assert [row["status"] for row in place.finished(job)] == ["succeeded"]
 
 
-def test_rule_12_bytes_that_are_no_message_go_to_the_dead_letters(place: Place) -> None:
+def test_rule_12_bytes_that_are_no_message_go_to_the_dead_letters(place: Place, rabbitmq: BlockingConnection) -> None:
     """Garbage, a message for an unknown actor, and one for an unknown job do not disturb the worker."""
     place.worker(threads=1)
-    place.publish_raw("single.act", b"\xff\xfe not json")
-    place.publish_raw("single.act", b"x" * 300_000)
-    place.publish("single.act", envelope(uuid4()))
+    publish_raw(rabbitmq, "single.act", b"\xff\xfe not json")
+    publish_raw(rabbitmq, "single.act", b"x" * 300_000)
+    publish(rabbitmq, "single.act", envelope(uuid4()))
     place.until(lambda: place.depth("single.act.XQ") == 2, 10, "two dead letters")
     place.until(lambda: place.counter("refused.unknown_job") == 1, 10, "the unknown job to be counted")
     job = submit(None, "single", {"do": "nothing"})
     assert [row["status"] for row in place.finished(job)] == ["succeeded"]
 
 
-def test_rule_13_a_dead_letter_moved_back_revives_its_job(place: Place) -> None:
+def test_rule_13_a_dead_letter_moved_back_revives_its_job(place: Place, rabbitmq: BlockingConnection) -> None:
     """As the management UI's "Move messages" does: same body, x-death kept. The job gets fresh budgets."""
     place.worker(threads=1)
     job = submit(None, "single", {"do": "flaky", "until": 5})
     place.finished(job)
-    [letter] = place.until(lambda: place.messages("single.act.XQ"), 10, "the dead letter")
-    place.publish_raw("single.act", letter["body"], headers=letter["headers"])
+    [letter] = place.until(lambda: take(rabbitmq, "single.act.XQ"), 10, "the dead letter")
+    publish_raw(rabbitmq, "single.act", letter["body"], headers=letter["headers"])
     place.until(lambda: place.counter("revived") == 1, 15, "the revival")
     place.finished(job)
     assert [a["outcome"] for a in place.attempts(job)][:3] == ["retried", "retried", "exhausted"]
     assert len(place.attempts(job)) > 3
-    place.publish_raw("single.act", letter["body"], headers=letter["headers"])
+    publish_raw(rabbitmq, "single.act", letter["body"], headers=letter["headers"])
     place.until(lambda: place.counter("refused.superseded") == 1, 15, "the old dead letter to be void")
 
 
@@ -410,7 +416,7 @@ def test_g9_higher_priorities_go_first_then_older_jobs(place: Place) -> None:
     assert order == [str(jobs[3]), str(jobs[2]), str(jobs[0]), str(jobs[1])]
 
 
-def test_rule_10_what_rabbitmq_gave_up_by_itself_fails_its_job(place: Place) -> None:
+def test_rule_10_what_rabbitmq_gave_up_by_itself_fails_its_job(place: Place, rabbitmq: BlockingConnection) -> None:
     """Quorum queues: a message that is delivered too often without a claim is read back from the dead letters."""
     from pipeline.broker.topology import DELIVERY_LIMIT, declare
 
@@ -418,12 +424,12 @@ def test_rule_10_what_rabbitmq_gave_up_by_itself_fails_its_job(place: Place) -> 
     job = submit(None, "single", {"do": "nothing"})
     # A quorum queue that is just being declared has no process to answer yet.
     place.until(lambda: place.depth("single.act") == 1, 15, "the message")
-    channel = place.channel()
+    channel = rabbitmq.channel()
     declare(channel, ["single.act"], "quorum")
     deliveries = 0
     while deliveries <= DELIVERY_LIMIT:
         method, _, _ = channel.basic_get("single.act")
-        if method is not None:
+        if method is not None and method.delivery_tag is not None:
             deliveries += 1
             channel.basic_nack(method.delivery_tag, requeue=True)
         elif place.depth("single.act.XQ"):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
+from pika import BlockingConnection
 
 from pipeline import settings, submit_many
 from pipeline.journey.submit import open_batch, seal_batch
@@ -25,10 +27,10 @@ def check(place: Place, problem: str, times: int = 1) -> list[Finding]:
     return repaired
 
 
-def sent(place: Place, workflow: str = "single", **options: object) -> list[UUID]:
+def sent(place: Place, workflow: str = "single", **options: Any) -> list[UUID]:
     """Jobs whose messages are in the broker, and no worker to take them."""
     worker = place.worker(queues=("nothing",))
-    jobs = submit_many(None, workflow, [{}] * JOBS, **options)  # type: ignore[arg-type]
+    jobs = submit_many(None, workflow, [{}] * JOBS, **options)
     queue = f"{workflow}.act"
     place.until(lambda: place.depth(queue) == JOBS, what="the messages to arrive")
     worker.terminate()
@@ -36,23 +38,22 @@ def sent(place: Place, workflow: str = "single", **options: object) -> list[UUID
     return jobs
 
 
-def test_a_purged_queue_is_filled_again(place: Place) -> None:
+def test_a_purged_queue_is_filled_again(place: Place, rabbitmq: BlockingConnection) -> None:
     """Every job that waited in it is sent again, and ends."""
     jobs = sent(place)
-    place.channel().queue_purge("single.act")
+    rabbitmq.channel().queue_purge("single.act")
     check(place, "queue that lost messages")
     place.worker()
     assert {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
     assert verify(settings.get(), repair=True) == []
 
 
-def test_some_messages_gone_are_noticed(place: Place) -> None:
+def test_some_messages_gone_are_noticed(place: Place, rabbitmq: BlockingConnection) -> None:
     """Two of six."""
     jobs = sent(place)
-    channel = place.channel()
+    channel = rabbitmq.channel()
     for _ in range(2):
         channel.basic_get("single.act", auto_ack=True)
-    channel.connection.close()
     [finding] = check(place, "queue that lost messages")
     assert finding.detail == "6 sent, RabbitMQ has 4"
     place.worker()
@@ -60,12 +61,10 @@ def test_some_messages_gone_are_noticed(place: Place) -> None:
     assert len(place.executions()) == JOBS
 
 
-def test_a_wiped_broker_is_filled_again(place: Place) -> None:
+def test_a_wiped_broker_is_filled_again(place: Place, rabbitmq: BlockingConnection) -> None:
     """The queues themselves are gone."""
     jobs = sent(place)
-    channel = place.channel()
-    channel.queue_delete("single.act")
-    channel.connection.close()
+    rabbitmq.channel().queue_delete("single.act")
     check(place, "queue that lost messages")
     place.worker()
     place.finished(*jobs)

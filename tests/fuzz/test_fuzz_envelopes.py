@@ -16,6 +16,7 @@ import psycopg
 from dramatiq.worker import ConsumerThread
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pika import BlockingConnection
 
 from pipeline import submit_many
 from pipeline.broker.inbound import Inbound, Intake
@@ -129,20 +130,20 @@ def _untakable(place: Place, moments: set[str]) -> list[str]:
     return found
 
 
-def test_a_real_worker_survives_every_message_and_keeps_working(place: Place) -> None:
+def test_a_real_worker_survives_every_message_and_keeps_working(place: Place, rabbitmq: BlockingConnection) -> None:
     """Afterwards the queues are empty, the process is the same, and ordinary jobs are done once."""
     worker = place.worker(threads=4)
     pids, chance, counts = place.pids(), dice("published"), Counter[str]()
     # Some name a job that exists, of another workflow: it must not be touched.
     [waiting] = submit_many(None, "plain", [{}], due=datetime(2099, 1, 1, tzinfo=UTC))
-    channel = place.channel()
+    channel = rabbitmq.channel()
     declare(channel, [QUEUE, SWEEPS], "classic")
     channel.confirm_delivery()
     for n in range(times(150, 3_000)):
         kind, body = bad(chance.choice([JOB, uuid4(), waiting]), chance)
         channel.basic_publish("", SWEEPS if n % 10 == 0 else QUEUE, body, mandatory=True)
         counts[kind] += 1
-    channel.connection.close()
+    channel.close()
     place.until(lambda: not place.depth(QUEUE) and not place.depth(SWEEPS), times(60, 300), "empty queues")
     jobs = submit_many(None, "triple", [{} for _ in range(20)])
     ended = place.finished(*jobs)

@@ -123,7 +123,13 @@ PARSERS: dict[str, tuple[Callable[[random.Random], bytes], Read, int]] = {
     "tables": (_bytes(CSV, CSV.replace(b";", b",")), lambda body, _: list(read_csv([body[:40], body[40:]])), 5_000),
     "answers of a model": (_json(ANALYSIS), lambda body, _: read_analysis(_text(body)), 5_000),
     "prices and dates": (
-        _bytes(b"1.234,50 EUR", b"2026-01-02T03:04:05Z", b"c. 44 BC", b"Fri, 02 Jan 2026 03:04:05 GMT"),
+        _bytes(
+            b"1.234,50 EUR",
+            b"Lot of 3: US $45.00 (approx. 1 234,5 kr) + $4 shipping",
+            b"2026-01-02T03:04:05Z",
+            b"c. 44 BC",
+            b"Fri, 02 Jan 2026 03:04:05 GMT",
+        ),
         _word,
         10_000,
     ),

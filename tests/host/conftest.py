@@ -54,7 +54,6 @@ def shop(servers: Servers, installed: Installed, tmp_path_factory: pytest.TempPa
     yield here
     here.close()
     servers.rabbitmq.delete_vhost(name)
-    servers.postgres.drop_database(name)
 
 
 @pytest.fixture(scope="package")

@@ -57,6 +57,7 @@ def test_a_name_is_lower_case_words_joined_by_dashes(name: str) -> None:
         ({"queue_limit": 0}, "at least 1"),
         ({"max_attempts": 0}, "at least 1"),
         ({"max_crashes": 0}, "at least 1"),
+        ({"max_jobs": 0}, "at least 1"),
     ],
 )
 def test_a_limit_below_one_is_refused_with_what_to_do(limits: dict[str, Any], said: str) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
+from pika import BlockingConnection
 
 from pipeline import submit_many
+from tests.messages import ready
 from tests.place import Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -14,16 +16,16 @@ QUEUE = "single.act"
 
 
 @pytest.mark.parametrize("lose", ["queue_purge", "queue_delete"])
-def test_what_a_queue_lost_is_done_within_five_minutes(users: Place, lose: str) -> None:
+def test_what_a_queue_lost_is_done_within_five_minutes(users: Place, rabbitmq: BlockingConnection, lose: str) -> None:
     """Two of twelve jobs run when the other messages vanish."""
     users.worker(threads=2)
     jobs = submit_many(None, "single", [{"do": "sleep", "seconds": 5}] * 12)
     users.until(lambda: users.statuses().get("act/running") == 2, what="two to run")
     users.until(lambda: users.depth(QUEUE) >= 12, what="all messages")
     # A process whose threads are all busy gives back what it has not begun; only then can RabbitMQ lose it.
-    users.until(lambda: users.channel().queue_declare(QUEUE, passive=True).method.message_count == 10, what="ten")
+    users.until(lambda: ready(rabbitmq, QUEUE)[0] == 10, what="ten")
     started = time.monotonic()
-    getattr(users.channel(), lose)(QUEUE)
+    getattr(rabbitmq.channel(), lose)(QUEUE)
     rows = users.finished(*jobs, timeout=300)
     print(f"{lose}: all done {time.monotonic() - started:.0f} s after the loss")
     assert {row["status"] for row in rows} == {"succeeded"}

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-# As the driver takes it: every submit of an application goes through here, and SQLAlchemy's text costs a third of it.
-SUBMIT = "SELECT pipeline.submit_many(%s, %s::jsonb[], %s, %s::uuid, %s, %s::text[], %s::timestamptz, %s)"
-CANCEL = text("SELECT pipeline.cancel(:id, :reason)")
-REPLAY = text("SELECT pipeline.replay(:id)")
+from pipeline.store.gateway.callers import Call, Statement
+
+# What a caller does in its own transaction, whatever connection it has.
+SUBMIT = Statement(
+    "SELECT pipeline.submit_many(%s, %s::jsonb[], %s::integer, %s::uuid, %s, %s::text[], %s::timestamptz, %s)"
+)
+CANCEL = Statement("SELECT pipeline.cancel(%s::uuid, %s)")
+REPLAY = Statement("SELECT pipeline.replay(%s::uuid)")
+OPEN_BATCH = Statement("SELECT pipeline.open_batch(%s, %s::jsonb)")
+SEAL_BATCH = Statement("SELECT pipeline.seal_batch(%s::uuid)")
+
 REPLAY_SEND = text("SELECT pipeline.replay(:id, :send)")
 REPLAY_MANY = text("SELECT count(*) FROM pipeline.replay_many(CAST(:ids AS uuid[]), :rate)")
 DISCARD_MANY = text("""SELECT count(*) FILTER (WHERE pipeline.discard(d.id, :reason))
     FROM (SELECT unnest(CAST(:ids AS uuid[])) AS id ORDER BY 1) d""")
-OPEN_BATCH = text("SELECT pipeline.open_batch(:then, CAST(:body AS jsonb))")
-SEAL_BATCH = text("SELECT pipeline.seal_batch(:batch)")
 REQUEST_SEND = text("SELECT pipeline.request_send(:job, :queue)")
 
 SendAnswer = Literal[
@@ -34,31 +39,68 @@ SendAnswer = Literal[
 
 
 def submit_many(
-    connection: Connection,
     workflow: str,
-    bodies: str,
+    bodies: Iterable[str],
     *,
     priority: int,
-    keys: Sequence[str] | None,
+    keys: Sequence[str | None] | None,
     batch: UUID | None,
     due: datetime | None,
     traceparent: str | None,
     rate_limit: str | None,
-) -> list[UUID]:
-    """The new jobs, in the order of their bodies; ``bodies`` is PostgreSQL's text for an array of JSON."""
-    chosen = None if keys is None else list(keys)
-    values = (workflow, bodies, priority, batch, traceparent, chosen, due, rate_limit)
-    return [row[0] for row in connection.exec_driver_sql(SUBMIT, values)]
+) -> Call[list[UUID]]:
+    """The new jobs, in the order of their bodies, each of them JSON."""
+    chosen = None if keys is None else as_array(keys)
+    values = (workflow, as_array(bodies), str(priority), _text(batch), traceparent, chosen, _text(due), rate_limit)
+    return Call(SUBMIT, values, _ids)
 
 
-def cancel(connection: Connection, job_id: UUID, reason: str) -> bool:
+def only(many: Call[list[UUID]]) -> Call[UUID]:
+    """The one job that is submitted."""
+    return Call(many.statement, many.values, _id)
+
+
+def cancel(job_id: UUID, reason: str) -> Call[bool]:
     """False if the job does not exist or has already finished."""
-    return bool(connection.execute(CANCEL, {"id": job_id, "reason": reason}).scalar())
+    return Call(CANCEL, (str(job_id), reason), _truth)
 
 
-def replay(connection: Connection, job_id: UUID) -> bool:
+def replay(job_id: UUID) -> Call[bool]:
     """False if the job is not failed."""
-    return bool(connection.execute(REPLAY, {"id": job_id}).scalar())
+    return Call(REPLAY, (str(job_id),), _truth)
+
+
+def open_batch(then: str | None, body: str) -> Call[UUID]:
+    """A new batch; ``body`` is the JSON of the job that is submitted when the batch is complete."""
+    return Call(OPEN_BATCH, (then, body), _id)
+
+
+def seal_batch(batch: UUID) -> Call[None]:
+    """No more jobs will join the batch."""
+    return Call(SEAL_BATCH, (str(batch),), lambda _: None)
+
+
+def as_array(texts: Iterable[str | None]) -> str:
+    """PostgreSQL's text for an array of any texts. psycopg takes three times as long for a list of them."""
+    quoted = ("NULL" if one is None else '"' + one.replace("\\", "\\\\").replace('"', '\\"') + '"' for one in texts)
+    return "{" + ",".join(quoted) + "}"
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _id(column: list[Any]) -> UUID:
+    return _ids(column)[0]
+
+
+def _ids(column: list[Any]) -> list[UUID]:
+    # asyncpg has a class of its own for them, which not every encoder of JSON knows.
+    return [one if type(one) is UUID else UUID(str(one)) for one in column]
+
+
+def _truth(column: list[Any]) -> bool:
+    return bool(column[0])
 
 
 def replay_send(connection: Connection, job_id: UUID, send: int | None) -> bool:
@@ -74,17 +116,6 @@ def replay_many(connection: Connection, job_ids: Sequence[UUID], per_second: flo
 def discard_many(connection: Connection, job_ids: Sequence[UUID], reason: str) -> int:
     """How many of them were failed and are cancelled now, with the reason."""
     return int(connection.execute(DISCARD_MANY, {"ids": job_ids, "reason": reason}).scalar_one())
-
-
-def open_batch(connection: Connection, then: str | None, body: str) -> UUID:
-    """A new batch; ``body`` is the JSON of the job that is submitted when the batch is complete."""
-    found: UUID = connection.execute(OPEN_BATCH, {"then": then, "body": body}).scalar_one()
-    return found
-
-
-def seal_batch(connection: Connection, batch: UUID) -> None:
-    """No more jobs will join the batch."""
-    connection.execute(SEAL_BATCH, {"batch": batch}).scalar()
 
 
 def request_send(connection: Connection, job_id: UUID, queue: str) -> SendAnswer:

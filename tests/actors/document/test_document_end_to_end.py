@@ -116,9 +116,7 @@ def test_a_cancel_stops_the_reading_and_leaves_nothing_of_it(place: Place, envir
     worker = place.worker(threads=2, settings=environment)
     job = submit(None, "document", {"document_number": DEED})
     place.until(lambda: place.count("SELECT count(*) FROM document_pages") >= 1, 120, "the first page")
-    readers = [
-        p.pid for p in psutil.Process(worker.pid).children(recursive=True) if "isolated_child" in str(p.cmdline())
-    ]
+    readers = [p.pid for p in psutil.Process(worker.pid).children(recursive=True) if p.name() == "pipeline-child"]
     assert len(readers) == 1
     place.db.execute("SELECT pipeline.cancel(%s, 'wrong document')", (job,))
     place.until(lambda: not lives(readers[0]) and temp_files(place) == [], 10, "the reader to stop")
@@ -126,3 +124,13 @@ def test_a_cancel_stops_the_reading_and_leaves_nothing_of_it(place: Place, envir
     seen = queue(place, job)
     assert (seen["status_id"], seen["ocr_error"], seen["text"]) == (6, "wrong document", None)
     assert len(place.pids()) == 1
+
+
+def test_the_second_document_of_a_child_finds_the_models_loaded(place: Place, environment: dict[str, str]) -> None:
+    """One after the other, read by the same process."""
+    place.worker(threads=2, settings=environment)
+    for _ in range(2):
+        job = submit(None, "document", {"document_number": GAZETTE})
+        [row] = place.finished(job, timeout=120)
+        assert row["status"] == "succeeded" and row["result"]["ocr"]["read_now"] == 1, row["error_message"]
+    assert place.logs().count("loading the OCR models") == 1

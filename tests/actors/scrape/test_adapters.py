@@ -106,7 +106,7 @@ def test_any_text_is_a_page(html: str) -> None:
 
 def test_unusable_offers_are_left_out() -> None:
     """Without price, title, type or address an offer says nothing."""
-    good = Listing(title="1909 cent", url="https://m.example/1", price="$5", type="sold")
+    good = Listing(title="1909 cent", url="https://m.example/1", price="US $5", type="sold")
     bad = [Listing(**{**good.as_json(), **{field: ""}}) for field in ("title", "url", "price", "type")]
     bad.append(Listing(**{**good.as_json(), "url": "javascript:alert(1)"}))
     assert len(price_points([good, *bad], CENT, REFERENCE_RATES, SEEN)) == 1

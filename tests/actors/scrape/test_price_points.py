@@ -13,11 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from actors.scrape.listing import Intake, PricePoint
+from actors.scrape.config import ScrapeSettings
+from actors.scrape.listing import Intake, Listing, PricePoint
+from actors.scrape.money import REFERENCE_DAY, REFERENCE_RATES
+from actors.scrape.normalise import Market, sort_out
 from actors.scrape.price_collection import price_collection
 from actors.scrape.sources import list_sources, pause_source, resume_source
 from actors.scrape.store import save_points, save_value
-from actors.scrape.task import Source, Task
+from actors.scrape.task import Source, Task, load_task
 from actors.scrape.valuation import valuation
 from pipeline.declare.errors import BadInput, Permanent, Snooze
 from pipeline.declare.job import NOBODY, Job
@@ -95,6 +98,36 @@ def test_a_tie_keeps_the_row_and_a_stronger_match_replaces_it(quiet: Stall) -> N
         assert kept(quiet, intake) == [("ext_1", "first", 500, 0.5)]
     save(intake, [replace(POINT, match_strength=0.6, title="stronger", price_cents=700)])
     assert kept(quiet, intake) == [("ext_1", "stronger", 700, 0.6)]
+
+
+def test_what_cannot_be_priced_is_kept_aside_once_with_its_reason(quiet: Stall) -> None:
+    """However often the source says so; and the points keep what they pay for and the day of their rate."""
+    quiet.source("coins")
+    intake = quiet.intake()
+    texts = ("120 kr", "US $10 to US $25", "Lot of 3: £45.00", "about US $40")
+    offers = [Listing(f"cent {n}", f"https://m.example/{n}", told, type="sold") for n, told in enumerate(texts)]
+    points, aside = sort_out([*offers, offers[0]], Intake(intake, "cent"), Market(REFERENCE_RATES), SEEN)
+    for _ in range(2):
+        with database.engine().begin() as connection:
+            save_points(NOBODY, task(intake), points, aside)(connection)
+    reasons = quiet.place.rows("SELECT price_text, reason FROM unread_prices ORDER BY url")
+    assert [tuple(row.values()) for row in reasons] == [
+        ("120 kr", "unknown currency"),
+        ("US $10 to US $25", "range"),
+    ]
+    rows = quiet.place.rows("SELECT price_cents, quantity, approximate, rate_day FROM price_points ORDER BY url")
+    assert [tuple(row.values()) for row in rows] == [(1905, 3, False, REFERENCE_DAY), (4000, 1, True, None)]
+
+
+def test_a_sources_own_currency_says_what_its_sign_means(quiet: Stall) -> None:
+    """It reaches the phase; rates without a day reach nothing."""
+    quiet.source("coins")
+    quiet.place.db.execute("UPDATE sources SET currency = 'CAD'")
+    assert load_task(quiet.job(NOBODY, quiet.intake(), "coins")).source.currency == "CAD"
+    result = price_collection(quiet.job(NOBODY, quiet.intake(), "coins")).result
+    assert result is not None and result["unread"] == {}
+    with pytest.raises(ValueError, match="SCRAPE_RATES_DAY"):
+        ScrapeSettings(rates={"USD": 1.0})
 
 
 def test_two_workers_with_the_same_listings_never_deadlock(quiet: Stall) -> None:

@@ -1,0 +1,1 @@
+document.title="Menu of the day";for (const [t,x] of [["h1","Soup"],["h2","Dessert"]]){const e=document.createElement(t);e.textContent=x;document.getElementById("app").append(e)}
