@@ -44,7 +44,8 @@ async def price_collection(job: Job) -> Done:
     if listings is None:
         listings = await ask(job, task, settings)
     market = Market(settings.rates, task.source.currency, settings.rates_day)
-    points, aside = sort_out(listings, task.intake, market, task.seen)
+    # Five hundred offers take fifty milliseconds.
+    points, aside = await asyncio.to_thread(sort_out, listings, task.intake, market, task.seen)
     result = {"source": task.source.name, "listings": len(listings), "points": len(points), "cached": cached}
     result["unread"] = Counter(one.reason for one in aside)
     return Done(result=result, write=save_points(job.id, task, points, aside))
