@@ -15,7 +15,7 @@ from typing import Protocol
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-_MOST_TAGS = 40_000
+_MOST_TAGS = 30_000
 _MOST_ATTRIBUTES = 256
 _MOST_REOPENED = 2_000_000
 _MOST_ROOTS = 20

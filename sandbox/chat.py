@@ -48,7 +48,7 @@ async def _complete(request: Request) -> Response:
         return _error(400, "invalid_request_error", "model and messages (role, content) are required")
     if not messages or asked.get("stream"):
         return _error(400, "invalid_request_error", "messages must not be empty; stream is not supported")
-    wants_json = (asked.get("response_format") or {}).get("type") == "json_object"
+    wants_json = (asked.get("response_format") or {}).get("type") in {"json_object", "json_schema"}
     return JSONResponse(completion(model, messages, wants_json=wants_json))
 
 

@@ -12,90 +12,16 @@ from actors.website.visibility import Element, Styles
 from actors.website.xhtml import read_xhtml
 
 # What has no text of its own, or shows its content only where the browser cannot show better.
-_UNSEEN = frozenset(
-    [
-        "annotation",
-        "annotation-xml",
-        "audio",
-        "canvas",
-        "datalist",
-        "embed",
-        "head",
-        "iframe",
-        "meter",
-        "noembed",
-        "noframes",
-        "noscript",
-        "progress",
-        "rp",
-        "script",
-        "select",
-        "style",
-        "template",
-        "textarea",
-        "title",
-        "video",
-    ]
-)
-_BLOCKS = frozenset(
-    [
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "body",
-        "br",
-        "caption",
-        "center",
-        "dd",
-        "details",
-        "dialog",
-        "dir",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "frameset",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "header",
-        "hgroup",
-        "hr",
-        "html",
-        "legend",
-        "li",
-        "listing",
-        "main",
-        "marquee",
-        "menu",
-        "nav",
-        "ol",
-        "optgroup",
-        "p",
-        "plaintext",
-        "pre",
-        "search",
-        "section",
-        "summary",
-        "table",
-        "tbody",
-        "td",
-        "tfoot",
-        "th",
-        "thead",
-        "tr",
-        "ul",
-        "xmp",
-    ]
-)
+_UNSEEN_NAMES = """
+annotation annotation-xml audio canvas datalist embed head iframe meter noembed noframes noscript progress rp
+script select style template textarea title video
+"""
+_BLOCK_NAMES = """
+address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption
+figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li listing main marquee menu nav ol
+optgroup p plaintext pre search section summary table tbody td tfoot th thead tr ul xmp
+"""
+_UNSEEN, _BLOCKS = frozenset(_UNSEEN_NAMES.split()), frozenset(_BLOCK_NAMES.split())
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 
