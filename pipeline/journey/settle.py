@@ -43,6 +43,9 @@ def settle_error(worker: WorkerProcess, attempt: Attempt, error: BaseException) 
     """
     transition = _transition(attempt, error)
     if transition is None:
+        if attempt.reason == "lost":
+            # A heartbeat that met its commit before the answer came says so, too; nobody continues with the job then.
+            recall(worker.no, attempt)
         return _discard(worker, attempt, error)
     pause, tries = FIRST_PAUSE, TRIES
     while (verdict := _make(transition, attempt)) == "locked" and (tries := tries - 1):

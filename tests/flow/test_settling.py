@@ -7,7 +7,8 @@ import signal
 import socket
 import threading
 from time import monotonic
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 import psycopg
@@ -17,6 +18,8 @@ from sqlalchemy import Connection, text
 from pipeline import submit
 from pipeline.declare.phase import PhaseSpec
 from pipeline.journey.attempt import Attempt
+from pipeline.journey.checkpoint import Interrupted
+from pipeline.journey.settle import settle_error
 from pipeline.journey.write import complete_with_write
 from pipeline.store import database
 from pipeline.store.group_commit import Repeated
@@ -25,7 +28,7 @@ from tests.db import steps
 from tests.place import Place
 
 if TYPE_CHECKING:
-    pass
+    from pipeline.worker.process import WorkerProcess
 
 SLOW_COMMIT = """
     CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$;
@@ -105,3 +108,18 @@ def test_a_stop_with_a_settlement_that_waits_costs_no_crash(place: Place) -> Non
     [row] = place.finished(job)
     assert (row["status"], row["crashes"]) == ("succeeded", 0)
     assert [one["outcome"] for one in place.attempts(job)] == ["released", "succeeded"]
+
+
+def test_an_attempt_that_a_heartbeat_called_lost_after_its_commit_leaves_no_job_behind(place: Place) -> None:
+    """Its commit had moved the job on, and its answer was lost: the job ran for nobody until its lease was stale."""
+    with psycopg.connect(place.database_url, autocommit=True, row_factory=dict_row) as db:
+        number = steps.sign_on(db, "w1")
+        held = steps.held(db, "triple")
+        steps.complete(db, held, continuing="triple.second")
+        mine = attempt(PhaseSpec("triple", "first"), held.job, held.fence)
+        mine.interrupt("lost")
+        quiet = SimpleNamespace(warning=lambda *_, **__: None)
+        worker = SimpleNamespace(no=number, log=quiet, liveness=SimpleNamespace(lost=lambda _: None))
+        assert settle_error(cast("WorkerProcess", worker), mine, Interrupted()) == "lost"
+    row = place.job(held.job)
+    assert (row["status"], row["phase"], row["attempts"], row["crashes"]) == ("pending", "second", 0, 0)

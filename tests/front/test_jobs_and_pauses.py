@@ -98,7 +98,7 @@ def test_a_pause_can_have_an_end(place: Place, say: Say) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("pause", "nonsense"), "no workflow or phase 'nonsense'; PostgreSQL knows: .*single.act"),
+        (("pause", "nonsense"), "no workflow or phase 'nonsense'; PostgreSQL knows: .*caged.act"),
         (("pause", "single.nonsense"), "no workflow or phase 'single.nonsense'"),
         (("resume", ""), "no workflow or phase ''"),
         (("pause", "single", "--for", "soon"), "such as 30s, 10m, 2h or 1d, not 'soon'"),
