@@ -19,10 +19,9 @@ from typing import Any
 
 import httpx
 
-from actors.match.decide import Decision, ProjectSettings, decide
-from actors.match.entity_match import candidates
+from actors.match.decide import Decision, ProjectSettings
+from actors.match.entity_match import judge as judge_task
 from actors.match.records import read_record
-from actors.match.score import rank
 from actors.match.store import Task
 from bench.lab import ROOT, cli, database, one, until, workers
 from pipeline.declare.job import Job
@@ -70,7 +69,7 @@ def quality() -> dict[str, Any]:
 def judge(record: Labelled) -> Decision:
     """The phase's own search, scores and decision; only its database is left out."""
     task = Task(1, read_record(record.name, record.data), SETTINGS)
-    return decide(rank(task.record, asyncio.run(candidates(Job(body={}), task))), SETTINGS)
+    return asyncio.run(judge_task(Job(body={}), task))[1]
 
 
 def _by_kind(findable: list[Labelled], right: list[Labelled]) -> dict[str, str]:

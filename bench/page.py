@@ -42,6 +42,7 @@ USERS = [
     Promise("a row written in each phase, against Dramatiq + INSERT", "real.writes_vs_dramatiq_insert", "≥ 0.7", "1.2"),
     Promise("… against naive claim, INSERT, complete", "real.writes_vs_naive_insert", "≥ 2", "4"),
     Promise("results of 20 KB, against Dramatiq whose messages carry them", "real.results_vs_dramatiq"),
+    Promise("a model as the body and typed results, against dictionaries", "real.typed_vs_untyped", "≥ 0.9", "1.0"),
     Promise("single submits by 1 client, against a plain INSERT of two rows", "real.submit_1_vs_insert"),
     Promise("… by 8 clients", "real.submit_8_vs_insert"),
     Promise("… by 32 clients", "real.submit_32_vs_insert", "≥ 0.6", "0.8"),

@@ -33,6 +33,7 @@ ROWS = {
     "pooled": Listed(throughput.pooled),
     "writes": Listed(throughput.writes),
     "results": Listed(throughput.results, quick=False),
+    "typed": Listed(throughput.typed, quick=False),
     "submit": Listed(submitting.single),
     "submit_many": Listed(submitting.batched),
     "workflows": Listed(growth.workflows),

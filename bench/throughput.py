@@ -75,5 +75,15 @@ def results(laboratory: lab.Laboratory, plan: Plan) -> Figures:
     return merge(rounds.rates(), real(results_vs_dramatiq=rounds.ratio("results", "dramatiq_results")))
 
 
+def typed(laboratory: lab.Laboratory, plan: Plan) -> Figures:
+    """A model as the body and typed results, against dictionaries."""
+    with (
+        pipeline(laboratory, "typed", "typed", seconds=plan.seconds) as ours,
+        pipeline(laboratory, "typed", "untyped", seconds=plan.seconds, name="untyped") as free,
+    ):
+        rounds = Rounds({"typed": ours.turn, "untyped": free.turn}, plan.rounds)
+    return merge(rounds.rates(), real(typed_vs_untyped=rounds.ratio("typed", "untyped")))
+
+
 def _costs(rounds: Rounds, side: str) -> Figures:
     return {cost: round(rounds.median(side, cost), 3) for cost in COSTS}

@@ -10,8 +10,9 @@ import httpx
 
 from chaos import times
 from chaos.observer import Deadline, until
-from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow
+from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, StepCall
 from chaos.stage import Stage
+from chaos.uniques import Uniques
 from pipeline.broker.topology import dead_letter_queue
 
 JOBS = """SELECT j.id, j.status, j.fence, (SELECT array_agg(p.phase ORDER BY p.position) FROM pipeline.phases p
@@ -20,6 +21,7 @@ ATTEMPTS = """SELECT job_id AS job, fence, phase, outcome, pipeline.worker_name(
         started_at AS started, finished_at AS finished, error
     FROM pipeline.attempts WHERE job_id = ANY (%s) ORDER BY job_id, fence"""
 EFFECTS = "SELECT job_id AS job, phase, fence FROM chaos_ledger WHERE job_id = ANY (%s)"
+KEPT = "SELECT job_id AS job, phase, name, fence FROM pipeline.steps WHERE job_id = ANY (%s)"
 OUTBOX = "SELECT count(*) FROM pipeline.outbox WHERE job_id = ANY (%s)"
 UNFINISHED = "SELECT count(*) FROM pipeline.jobs WHERE id = ANY (%s) AND completed_at IS NULL"
 EMPTY_WITHIN = 40.0
@@ -34,7 +36,13 @@ def wait_for_the_end(stage: Stage, jobs: Sequence[UUID], seconds: float) -> bool
         return False
 
 
-def gather(stage: Stage, jobs: Sequence[UUID], cancelled: Sequence[UUID], absences: Sequence[Absence]) -> Evidence:
+def gather(
+    stage: Stage,
+    jobs: Sequence[UUID],
+    cancelled: Sequence[UUID],
+    absences: Sequence[Absence],
+    uniques: Uniques | None = None,
+) -> Evidence:
     """The state of these jobs now; messages that are still on their way to being refused are given a while."""
     ids = list(jobs)
     look = stage.observer
@@ -45,6 +53,10 @@ def gather(stage: Stage, jobs: Sequence[UUID], cancelled: Sequence[UUID], absenc
         effects=effects,
         jobs=[JobRow(**row) for row in look.rows(JOBS, ids)],
         attempts=[Attempt(**row) for row in look.rows(ATTEMPTS, ids)],
+        called=_called(stage, set(ids)),
+        kept=[StepCall(**row) for row in look.rows(KEPT, ids)],
+        unique_twice=sorted(uniques.twice) if uniques else (),
+        unanswered=uniques.unanswered() if uniques else (),
         outbox=look.one(OUTBOX, ids),
         messages=_left_messages(stage),
         cancelled=cancelled,
@@ -60,6 +72,14 @@ def tell(stage: Stage, job: UUID) -> list[str]:
     rows += stage.observer.rows("SELECT * FROM pipeline.outbox WHERE job_id = %s", job)
     told = [", ".join(f"{key}={value}" for key, value in row.items() if value is not None) for row in rows]
     return told + stage.crew.lines_about(str(job))
+
+
+def _called(stage: Stage, jobs: set[UUID]) -> list[StepCall]:
+    """What steps of these jobs did outside (see chaos.workflow)."""
+    file = stage.folder / "steps"
+    lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+    calls = [StepCall(UUID(job), phase, name, int(fence)) for job, phase, name, fence in lines]
+    return [call for call in calls if call.job in jobs]
 
 
 def _left_messages(stage: Stage) -> dict[str, int]:

@@ -37,6 +37,16 @@ class Effect:
 
 
 @dataclass(frozen=True)
+class StepCall:
+    """A call of a step's function, or a result of one that was kept: by the attempt that made it."""
+
+    job: UUID
+    phase: str
+    name: str
+    fence: int
+
+
+@dataclass(frozen=True)
 class Attempt:
     """A row of the job's history."""
 
@@ -84,6 +94,12 @@ class Evidence:
     jobs: Sequence[JobRow]
     attempts: Sequence[Attempt]
     effects: Sequence[Effect] | None
+    called: Sequence[StepCall] = ()
+    kept: Sequence[StepCall] = ()
+    # Pairs of jobs that had one key of unique="open" at the same time.
+    unique_twice: Sequence[tuple[UUID, UUID]] = ()
+    # Jobs whose result somebody waits for in vain although they have ended.
+    unanswered: Sequence[UUID] = ()
     outbox: int = 0
     messages: dict[str, int] = field(default_factory=dict)
     cancelled: Sequence[UUID] = ()
@@ -118,6 +134,11 @@ def reconcile(evidence: Evidence, explained: Iterable[str]) -> Findings:
     _history(evidence, found, {"succeeded", *explained})
     if evidence.effects is not None:
         _effects(evidence, evidence.effects, found)
+    _steps(evidence, found)
+    for first, second in evidence.unique_twice:
+        found.note(found.duplicated, second, f"had its key while job {first} had it")
+    for job in evidence.unanswered:
+        found.note(found.lost, job, "has ended, and nobody told those who wait for its result")
     if evidence.outbox:
         found.unexplained.append(f"{evidence.outbox} rows of ended jobs are left in the outbox")
     for queue, count in sorted(evidence.messages.items()):
@@ -180,3 +201,19 @@ def _effects(evidence: Evidence, effects: Sequence[Effect], found: Findings) -> 
                 effect.job,
                 f"has an effect in {effect.phase} of fence {effect.fence}, which did not succeed",
             )
+
+
+def _steps(evidence: Evidence, found: Findings) -> None:
+    """A step whose result was kept is never called again, and a call is made once an attempt."""
+    kept = {(step.job, step.phase, step.name): step.fence for step in evidence.kept}
+    for call, n in Counter(evidence.called).items():
+        fence = kept.get((call.job, call.phase, call.name))
+        if n > 1:
+            found.note(found.duplicated, call.job, f"called step {call.name} {n} times in one attempt at {call.phase}")
+        if fence is not None and call.fence > fence:
+            said = f"called step {call.name} of {call.phase} under fence {call.fence}, after {fence} had kept it"
+            found.note(found.duplicated, call.job, said)
+    called = {(call.job, call.phase, call.name, call.fence) for call in evidence.called}
+    for step in evidence.kept:
+        if (step.job, step.phase, step.name, step.fence) not in called:
+            found.note(found.unexplained, step.job, f"kept step {step.name} of {step.phase}, which nobody called")

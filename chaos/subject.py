@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Body = Callable[[int, random.Random], dict[str, Any]]
-# Threads, the event loop, child processes.
-STREAM = ("chaos", "chaos-async", "chaos", "chaos-isolated")
+# Threads, the event loop, steps in all kinds of places, child processes.
+STREAM = ("chaos", "chaos-async", "chaos-steps", "chaos", "chaos-isolated")
 
 
 @dataclass(frozen=True)

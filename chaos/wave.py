@@ -20,6 +20,7 @@ from chaos.observer import Deadline, until
 from chaos.reconcile import Findings, reconcile
 from chaos.recovery import Recovery, percentiles, recoveries
 from chaos.stage import Stage
+from chaos.uniques import Uniques
 
 UNDER_WAY = "SELECT count(*) FROM pipeline.attempts WHERE job_id = ANY (%s)"
 END_WITHIN = 180.0
@@ -56,6 +57,7 @@ class Wave:
     findings: Findings = field(default_factory=Findings)
     told: list[str] = field(default_factory=list)
     management: bool = True
+    uniques: Uniques | None = None
 
     @property
     def name(self) -> str:
@@ -115,15 +117,20 @@ def run_wave(
 def _fill(stage: Stage, wave: Wave, label: str, dice: random.Random, size: Size, *, quick: bool) -> None:
     faults = wave.faults
     load, chosen = Load(stage.subject, label, dice), size.of(faults)
+    wave.uniques = uniques = Uniques(stage.subject, label, random.Random(dice.random()), stage.new_observer())  # noqa: S311
     try:
         stage.crew.at_least(stage.observer, stage.crew.size)
         load.start(chosen.burst, chosen.rate)
+        uniques.start()
         until(lambda: stage.observer.one(UNDER_WAY, list(load.jobs)) >= 3, 60, "the work to be under way")
     except Deadline as late:
         wave.hits.append(Hits(complaints=[f"before the fault: {late}"]))
     wave.hits += _act_all(stage, faults, dice, quick=quick)
     load.stop()
-    over, wave.jobs = time.monotonic(), load.jobs + [job for hit in wave.hits for job in hit.jobs]
+    uniques.stop()
+    over = time.monotonic()
+    own = load.jobs + [job for hit in wave.hits for job in hit.jobs]
+    wave.jobs = own + [job for job in uniques.jobs if job not in own]
     wait_for_the_end(stage, wave.jobs, END_WITHIN)
     wave.settled = time.monotonic() - over
     judge(stage, wave)
@@ -132,7 +139,8 @@ def _fill(stage: Stage, wave: Wave, label: str, dice: random.Random, size: Size,
 def judge(stage: Stage, wave: Wave) -> None:
     """Do the books of the wave as they stand now."""
     cancelled = [job for hit in wave.hits for job in hit.cancelled]
-    evidence = gather(stage, wave.jobs, cancelled, [absence for hit in wave.hits for absence in hit.absent()])
+    absences = [absence for hit in wave.hits for absence in hit.absent()]
+    evidence = gather(stage, wave.jobs, cancelled, absences, wave.uniques)
     explained = {outcome for fault in wave.faults for outcome in fault.explains}
     wave.findings = reconcile(evidence, explained)
     wave.findings.unexplained += [sentence for hit in wave.hits for sentence in hit.complaints]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from pathlib import Path
 
 from sqlalchemy import Connection, text
 
@@ -73,6 +75,54 @@ on_loop, in_children = Workflow("chaos-async"), Workflow("chaos-isolated")
 for name in ("first", "second", "third"):
     on_loop.phase(name)(wait)
     in_children.phase(name, isolated=True)(work)
+
+# Steps, in all three ways: what each did outside stands in a file, in which nothing is ever taken back.
+STEPS = ("look", "decide", "act")
+
+
+def steps_file() -> Path:
+    """One line a call."""
+    return settings.get().temp_folder.parent / "steps"
+
+
+def note(job: Job, name: str) -> str:
+    """What a step does outside."""
+    handle = os.open(steps_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(handle, f"{job.id} {job.phase} {name} {job.fence}\n".encode())
+    finally:
+        os.close(handle)
+    return f"{name} under {job.fence}"
+
+
+async def note_later(job: Job, name: str) -> str:
+    """The same in an async phase."""
+    await asyncio.sleep(0)
+    return note(job, name)
+
+
+def work_in_steps(job: Job) -> Done:
+    """A third of the time between two steps."""
+    begin(job)
+    for name in STEPS:
+        job.step(name, note, job, name)
+        time.sleep(float(job.body["seconds"][job.phase]) / len(STEPS))
+    return end(job)
+
+
+async def wait_in_steps(job: Job) -> Done:
+    """The same on the event loop."""
+    await asyncio.to_thread(begin, job)
+    for name in STEPS:
+        await job.step(name, note_later, job, name)
+        await asyncio.sleep(float(job.body["seconds"][job.phase]) / len(STEPS))
+    return await asyncio.to_thread(end, job)
+
+
+stepped = Workflow("chaos-steps")
+stepped.phase("first")(work_in_steps)
+stepped.phase("second")(wait_in_steps)
+stepped.phase("third", isolated=True)(work_in_steps)
 
 # Two phases that get stuck: one with a time limit that is soon over, one with the default's.
 limited = Workflow("chaos-limited").phase("stuck", time_limit=STUCK_LIMIT)(stick_or_work)

@@ -33,6 +33,8 @@ FUNCTIONS = (
     "pipeline.pause",
     "pipeline.pause_phases",
     "pipeline.resume_phases",
+    "pipeline.job_status",
+    "pipeline.await_ends",
     "pipeline.timeline",
     "pipeline.stats",
     "pipeline.relay_lag",

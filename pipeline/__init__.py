@@ -7,15 +7,28 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipeline.declare.backoff import Backoff, exponential
-    from pipeline.declare.errors import BadInput, Cancelled, Permanent, Snooze, StaleClaim, Transient, retry_after
+    from pipeline.declare.errors import (
+        BadInput,
+        Cancelled,
+        JobCancelled,
+        JobFailed,
+        Permanent,
+        Snooze,
+        StaleClaim,
+        Transient,
+        retry_after,
+    )
     from pipeline.declare.extension import View, extend
     from pipeline.declare.job import Done, Job
     from pipeline.declare.phase import Throttle
+    from pipeline.handle import AsyncJobHandle, JobHandle, job
     from pipeline.journey.rate_limits import pause_rate_limit, set_rate_limit
     from pipeline.journey.submit import cancel, open_batch, replay, seal_batch, submit, submit_many
     from pipeline.observe.instruments import count
+    from pipeline.phase import Phase
     from pipeline.store.database import engine
     from pipeline.store.gateway.callers import readable_errors
+    from pipeline.store.gateway.results import JobStatus
     from pipeline.testing.dispatch import (
         JobDispatcher,
         JobHandler,
@@ -23,18 +36,23 @@ if TYPE_CHECKING:
         TransactionDispatcher,
         run_handler,
     )
-    from pipeline.workflow import Phase, Workflow
+    from pipeline.workflow import Workflow
 
 __version__ = "0.2.0"
 
 __all__ = [
+    "AsyncJobHandle",
     "Backoff",
     "BadInput",
     "Cancelled",
     "Done",
     "Job",
+    "JobCancelled",
     "JobDispatcher",
+    "JobFailed",
+    "JobHandle",
     "JobHandler",
+    "JobStatus",
     "MemoryDispatcher",
     "Permanent",
     "Phase",
@@ -50,6 +68,7 @@ __all__ = [
     "engine",
     "exponential",
     "extend",
+    "job",
     "open_batch",
     "pause_rate_limit",
     "readable_errors",
@@ -64,11 +83,14 @@ __all__ = [
 
 # Resolved at first use, so that a client does not load a whole worker.
 _HOMES = {
-    "pipeline.workflow": ("Phase", "Workflow"),
+    "pipeline.phase": ("Phase",),
+    "pipeline.workflow": ("Workflow",),
     "pipeline.declare.backoff": ("Backoff", "exponential"),
     "pipeline.declare.errors": (
         "BadInput",
         "Cancelled",
+        "JobCancelled",
+        "JobFailed",
         "Permanent",
         "Snooze",
         "StaleClaim",
@@ -78,6 +100,7 @@ _HOMES = {
     "pipeline.declare.extension": ("View", "extend"),
     "pipeline.declare.job": ("Done", "Job"),
     "pipeline.declare.phase": ("Throttle",),
+    "pipeline.handle": ("AsyncJobHandle", "JobHandle", "job"),
     "pipeline.journey.rate_limits": ("pause_rate_limit", "set_rate_limit"),
     "pipeline.journey.submit": (
         "cancel",
@@ -90,6 +113,7 @@ _HOMES = {
     "pipeline.observe.instruments": ("count",),
     "pipeline.store.database": ("engine",),
     "pipeline.store.gateway.callers": ("readable_errors",),
+    "pipeline.store.gateway.results": ("JobStatus",),
     "pipeline.testing.dispatch": (
         "JobDispatcher",
         "JobHandler",

@@ -15,9 +15,9 @@ from typing import Any
 import dramatiq
 
 from pipeline.declare.errors import BadInput
+from pipeline.phase import Phase
 from pipeline.worker.process import broker as _broker
 from pipeline.worker.process import declare_actors
-from pipeline.workflow import Phase
 
 HERE = Path(__file__).parents[1]
 

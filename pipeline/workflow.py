@@ -4,55 +4,46 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import datetime
-from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints, overload
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import is_dataclass
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    cast,
+    get_args,
+    get_origin,
+    is_typeddict,
+    overload,
+)
 from uuid import UUID
 
+from typing_extensions import TypeVar
+
 from pipeline.declare.backoff import Backoff
-from pipeline.declare.job import Job
-from pipeline.declare.phase import PhaseSpec, Throttle
+from pipeline.declare.codec import Codec, codec_of
+from pipeline.declare.job import PLAIN, Job
+from pipeline.declare.phase import PhaseSpec, Throttle, read_size
 from pipeline.declare.registry import DeclaredPhase, Work, declare_workflow
-from pipeline.journey.submit import Requested, request_send, submit, submit_many
+from pipeline.handle import AsyncJobHandle, JobHandle, all_awaited, awaited, job
+from pipeline.journey.submit import submit, submit_many
+from pipeline.phase import Declare, Given, Phase, Returned
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from pipeline.journey.submit import ManyJobs, OneJob
+    from pipeline.declare.options import ManyJobs, OneJob
     from pipeline.store.gateway.callers import AsyncCaller, Caller, SyncCaller
 
 DEFAULT_BACKOFF = Backoff()
 Order = Literal["finish-first", "start-first"]
-# Results are objects, so that a later phase can be given more without breaking the earlier ones.
-UNSUPPORTED = (list, tuple, set, frozenset, str, bytes, int, float, bool)
+Body = TypeVar("Body", default=dict[str, Any])
+Result = TypeVar("Result", default=Any)
 
 
-class Phase:
-    """One phase of a workflow. It stays the function that it decorates: call it with a ``Job`` to test it."""
-
-    __name__: str
-
-    def __init__(self, declared: DeclaredPhase) -> None:
-        update_wrapper(self, declared.work)
-        self.spec = declared.spec
-        self.work = declared.work
-
-    def __call__(self, job: Job) -> Any:
-        return self.work(job)
-
-    def __repr__(self) -> str:
-        return f"<phase {self.spec.queue}>"
-
-    def send(self, job_id: UUID | str) -> Requested:
-        """Ask for an existing job to be sent: the same gate, the same outbox. The answer says why not.
-
-        >>> check_stock.send(job_id)
-        """
-        return request_send(self.spec, job_id)
-
-
-class Workflow:
+class Workflow(Generic[Body, Result]):
     """Phases in the order of their declaration. A job continues with the next one when a phase succeeds.
 
     >>> orders = Workflow("orders")
@@ -63,15 +54,35 @@ class Workflow:
     Declaring touches no broker and no database. A name is unique in a process; names are lower-case words joined by
     ``-`` (at most 60 characters).
 
+    ``body``: the type of its jobs' bodies: a pydantic model, a dataclass or a TypedDict. A body that does not fit is
+    refused when it is submitted, or fails its job at once if SQL submitted it. ``result``: the type of what the last
+    phase returns, for ``submit(…).result()``; the last phase's own annotation if it is left out.
     ``order``: whether a job that began is carried through before others begin (``finish-first``), or earlier phases go
     first (``start-first``).
     """
 
-    def __init__(self, name: str, *, order: Order = "finish-first") -> None:
+    @overload
+    def __init__(self: Workflow[dict[str, Any], Any], name: str, *, order: Order = ...) -> None: ...
+
+    @overload
+    def __init__(self: Workflow[Body, Any], name: str, *, body: type[Body], order: Order = ...) -> None: ...
+
+    @overload
+    def __init__(
+        self: Workflow[dict[str, Any], Result], name: str, *, result: type[Result], order: Order = ...
+    ) -> None: ...
+
+    @overload
+    def __init__(self, name: str, *, body: type[Body], result: type[Result], order: Order = ...) -> None: ...
+
+    def __init__(
+        self, name: str, *, body: type | None = None, result: type | None = None, order: Order = "finish-first"
+    ) -> None:
         if order not in get_args(Order):
             raise ValueError(f"workflow {name}: order is 'finish-first' or 'start-first', not {order!r}")
         self._start_first = order == "start-first"
-        self._declared = declare_workflow(name, sys._getframe(1).f_globals["__name__"])
+        module = sys._getframe(1).f_globals["__name__"]
+        self._declared = declare_workflow(name, module, _body(name, body), codec_of(result) if result else None)
 
     @property
     def name(self) -> str:
@@ -83,7 +94,9 @@ class Workflow:
         return list(self._declared.phases)
 
     @overload
-    def phase(self, name: Work) -> Phase: ...
+    def phase(
+        self, name: Callable[Concatenate[Job[Body], Given], Returned]
+    ) -> Phase[Concatenate[Job[Body], Given], Returned]: ...
 
     @overload
     def phase(
@@ -98,15 +111,15 @@ class Workflow:
         time_limit: float = 600.0,
         stale_after: float | None = None,
         isolated: bool = False,
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
         max_jobs: int = 1000,
         throttle: Throttle | None = None,
         shared_limit: bool = False,
-    ) -> Callable[[Work], Phase]: ...
+    ) -> Declare[Body]: ...
 
     def phase(
         self,
-        name: str | Work | None = None,
+        name: str | Callable[..., Any] | None = None,
         *,
         pool: int | None = None,
         queue_limit: int = 1000,
@@ -116,17 +129,21 @@ class Workflow:
         time_limit: float = 600.0,
         stale_after: float | None = None,
         isolated: bool = False,
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
         max_jobs: int = 1000,
         throttle: Throttle | None = None,
         shared_limit: bool = False,
-    ) -> Phase | Callable[[Work], Phase]:
+    ) -> Any:
         """Declare the next phase. Without a name, the function's own is used, with ``-`` for ``_``.
+
+        Its first argument is the job. Further ones are named as earlier phases, and get what those returned, of the
+        type of their annotation. What it returns travels as its annotation says: plain JSON values, Decimal, datetime,
+        UUID, enums, dataclasses, pydantic models, lists of them; or ``None``, a function that writes, or ``Done(…)``.
 
         The function is a ``def``, which runs in a thread, or an ``async def``, which runs on the event loop of its
         process: hundreds at once, as long as they wait and do not compute.
 
-        Times are in seconds, sizes in bytes.
+        Times are in seconds, sizes in bytes or as ``"512 MiB"``.
 
         ``pool``: how many jobs of the phase run at once in the whole cluster (default: no limit).
         ``queue_limit``: messages in RabbitMQ; what waits beyond it waits in PostgreSQL.
@@ -140,7 +157,9 @@ class Workflow:
         ``shared_limit``: all jobs call the same outside system; one Retry-After pauses the phase for every worker.
         """
 
-        def declare(work: Work) -> Phase:
+        local = sys._getframe(1).f_locals
+
+        def declare(work: Work) -> Phase[..., Any]:
             chosen = name if isinstance(name, str) else _dashed(work)
             spec = PhaseSpec(
                 self.name,
@@ -153,112 +172,73 @@ class Workflow:
                 time_limit=time_limit,
                 stale_after=stale_after,
                 isolated=isolated,
-                memory_limit=memory_limit,
+                memory_limit=read_size(memory_limit),
                 max_jobs=max_jobs,
                 throttle=throttle,
                 shared_limit=shared_limit,
                 start_first=self._start_first,
                 asynchronous=inspect.iscoroutinefunction(work),
             )
-            return self._declare(work, spec)
+            return Phase(self._declared.declare(spec, work, local))
 
         return declare(name) if callable(name) else declare
 
     @overload
     def submit(
-        self, body: Mapping[str, Any] | None = None, *, session: SyncCaller | None = None, **options: Unpack[OneJob]
-    ) -> UUID: ...
+        self, body: Body | None = None, *, session: SyncCaller | None = None, **options: Unpack[OneJob]
+    ) -> JobHandle[Result]: ...
 
     @overload
     def submit(
-        self, body: Mapping[str, Any] | None = None, *, session: AsyncCaller, **options: Unpack[OneJob]
-    ) -> Coroutine[Any, Any, UUID]: ...
+        self, body: Body | None = None, *, session: AsyncCaller, **options: Unpack[OneJob]
+    ) -> Coroutine[Any, Any, AsyncJobHandle[Result]]: ...
 
     def submit(
-        self,
-        body: Mapping[str, Any] | None = None,
-        *,
-        session: Caller = None,
-        priority: int = 0,
-        key: str | None = None,
-        batch: UUID | None = None,
-        due: datetime | None = None,
-        traceparent: str | None = None,
-        rate_limit: str | None = None,
-    ) -> UUID | Coroutine[Any, Any, UUID]:
-        """Submit one job of this workflow; see ``pipeline.submit``."""
-        return submit(
-            session,
-            self.name,
-            body,
-            priority=priority,
-            key=key,
-            batch=batch,
-            due=due,
-            traceparent=traceparent,
-            rate_limit=rate_limit,
-        )
+        self, body: Body | None = None, *, session: Caller = None, **options: Unpack[OneJob]
+    ) -> JobHandle[Result] | Coroutine[Any, Any, AsyncJobHandle[Result]]:
+        """Submit one job of this workflow; see ``pipeline.submit``. The handle's result is there to wait for.
+
+        >>> report = orders.submit({"order": 17}).result(timeout=30)
+        """
+        submitted = submit(session, self.name, cast(Any, body), **options)
+        return JobHandle(submitted) if isinstance(submitted, UUID) else awaited(submitted)
 
     @overload
     def submit_many(
         self,
-        bodies: Sequence[Mapping[str, Any]],
+        bodies: Sequence[Body],
         *,
         session: SyncCaller | None = None,
         **options: Unpack[ManyJobs],
-    ) -> list[UUID]: ...
+    ) -> list[JobHandle[Result]]: ...
 
     @overload
     def submit_many(
-        self, bodies: Sequence[Mapping[str, Any]], *, session: AsyncCaller, **options: Unpack[ManyJobs]
-    ) -> Coroutine[Any, Any, list[UUID]]: ...
+        self, bodies: Sequence[Body], *, session: AsyncCaller, **options: Unpack[ManyJobs]
+    ) -> Coroutine[Any, Any, list[AsyncJobHandle[Result]]]: ...
 
     def submit_many(
-        self,
-        bodies: Sequence[Mapping[str, Any]],
-        *,
-        session: Caller = None,
-        priority: int = 0,
-        keys: Sequence[str] | None = None,
-        batch: UUID | None = None,
-        due: datetime | None = None,
-        traceparent: str | None = None,
-        rate_limit: str | None = None,
-    ) -> list[UUID] | Coroutine[Any, Any, list[UUID]]:
+        self, bodies: Sequence[Body], *, session: Caller = None, **options: Unpack[ManyJobs]
+    ) -> list[JobHandle[Result]] | Coroutine[Any, Any, list[AsyncJobHandle[Result]]]:
         """Submit many jobs of this workflow in one round trip; see ``pipeline.submit_many``."""
-        return submit_many(
-            session,
-            self.name,
-            bodies,
-            priority=priority,
-            keys=keys,
-            batch=batch,
-            due=due,
-            traceparent=traceparent,
-            rate_limit=rate_limit,
+        submitted = submit_many(session, self.name, cast(Any, bodies), **options)
+        return [JobHandle(job) for job in submitted] if isinstance(submitted, list) else all_awaited(submitted)
+
+    def job(self, job_id: UUID | str) -> JobHandle[Result]:
+        """A job of this workflow by its id, as ``pipeline.job``, with the type of its result."""
+        return job(job_id)
+
+
+def _body(workflow: str, body: Any) -> Codec:
+    """How bodies of this type travel. A body is an object in JSON, so that a later version can add to it."""
+    if body is None:
+        return PLAIN
+    kind = get_origin(body) or body
+    if not (is_dataclass(kind) or is_typeddict(kind) or issubclass(kind, dict) or hasattr(kind, "model_validate")):
+        raise TypeError(
+            f"workflow {workflow}: body is a pydantic model, a dataclass or a TypedDict, not {kind.__name__}"
         )
-
-    def _declare(self, work: Work, spec: PhaseSpec) -> Phase:
-        returned = _annotated_return(work)
-        if returned in UNSUPPORTED:
-            raise TypeError(
-                f"phase {spec.queue} is annotated to return {returned.__name__}: a phase returns None, a dict, a "
-                "function that writes, or Done(...)"
-            )
-        if any(phase.spec.name == spec.name for phase in self._declared.phases):
-            raise ValueError(f"workflow {self.name} already has a phase named {spec.name!r}")
-        declared = DeclaredPhase(spec, work)
-        self._declared.phases.append(declared)
-        return Phase(declared)
-
-
-def _annotated_return(work: Work) -> Any:
-    """The class of what the function says it returns; None if it says nothing, or nothing that can be read now."""
-    try:
-        hint = get_type_hints(work).get("return")
-    except (NameError, TypeError, AttributeError):
-        return None
-    return get_origin(hint) or hint
+    return codec_of(body)
 
 
 def _dashed(work: Work) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from sandbox import chat, gemini, hostile, market, pages, registry, wikidata
 from sandbox.faults import FaultBook, FaultMiddleware
 from sandbox.stats import Stats, StatsMiddleware
+from sandbox.wikidata_entity import Entity
 
 # A further system is one more module with a ``routes()`` function, named here.
 SYSTEMS: tuple[Callable[[], list[BaseRoute]], ...] = (
@@ -21,15 +22,14 @@ SYSTEMS: tuple[Callable[[], list[BaseRoute]], ...] = (
     chat.routes,
     registry.routes,
     gemini.routes,
-    wikidata.routes,
     market.routes,
 )
 
 
-def app() -> ASGIApp:
-    """A fresh sandbox with its own faults and counters."""
+def app(known: Iterable[Entity] | None = None) -> ASGIApp:
+    """A fresh sandbox with its own faults and counters; ``known`` is what its Wikidata holds instead of its own."""
     book, stats = FaultBook(), Stats()
-    routes = [route for system in SYSTEMS for route in system()]
+    routes = [route for system in SYSTEMS for route in system()] + wikidata.routes(known)
     routes += [*book.routes(), *stats.routes(), _reset_route(book, stats), Route("/_health", _health)]
     inner = Starlette(routes=routes)
     return StatsMiddleware(FaultMiddleware(inner, book), stats)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import uvicorn
+from starlette.types import ASGIApp
 
 from sandbox.app import app
+from sandbox.wikidata_entity import Entity
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,21 @@ class Sandbox:
 
 def serve(host: str, port: int) -> None:
     """Serve in this thread until the process is told to stop."""
-    uvicorn.Server(_config(host, port, "info")).run()
+    uvicorn.Server(_config(app(), host, port, "info")).run()
 
 
 @contextmanager
-def running_sandbox() -> Iterator[Sandbox]:
-    """A real server on a free loopback port; it accepts connections before the block begins."""
-    with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
-        server = uvicorn.Server(_config("127.0.0.1", 0, "critical"))
+def running_sandbox(port: int = 0, *, known: Iterable[Entity] | None = None) -> Iterator[Sandbox]:
+    """A real server on a loopback port, a free one by default; it accepts connections before the block begins.
+
+    ``known`` is what its Wikidata holds, instead of the entities that come with it.
+    """
+    # Named as TCP, so that asyncio sends at once what is written: an answer in two parts is 40 ms late otherwise.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(512)
+        server = uvicorn.Server(_config(app(known), "127.0.0.1", 0, "critical"))
         thread = threading.Thread(target=server.run, args=([listener],), name="sandbox", daemon=True)
         thread.start()
         try:
@@ -54,8 +63,8 @@ def running_sandbox() -> Iterator[Sandbox]:
             thread.join(timeout=10)
 
 
-def _config(host: str, port: int, level: str) -> uvicorn.Config:
-    return uvicorn.Config(app(), host=host, port=port, log_level=level, access_log=False, timeout_graceful_shutdown=1)
+def _config(served: ASGIApp, host: str, port: int, level: str) -> uvicorn.Config:
+    return uvicorn.Config(served, host=host, port=port, log_level=level, access_log=False, timeout_graceful_shutdown=1)
 
 
 def _ready(sandbox: Sandbox) -> Sandbox:

@@ -8,13 +8,14 @@ import signal
 import socket
 import time
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, text
 
 from pipeline import Done, Job, Permanent, Snooze, Transient
 
 
-def record(job: Job) -> None:
+def record(job: Job[Any]) -> None:
     """Note an execution where no transaction can take it back."""
     path = Path(os.environ["TEST_RECORD"])
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -38,26 +38,6 @@ swift_first = swift.phase("first", backoff=QUICK)(wait)
 swift_second = swift.phase("second", backoff=QUICK)(wait)
 swift_third = swift.phase("third", backoff=QUICK)(wait)
 
-# A phase of each kind after the other.
-mixed = Workflow("mixed")
-mixed_loop = mixed.phase("on-loop", backoff=QUICK)(wait)
-
-
-@mixed.phase("in-thread", backoff=QUICK)
-def in_thread(job: Job) -> Done:
-    record(job)
-    return ledger(job)
-
-
-@mixed.phase("in-child", isolated=True, backoff=QUICK)
-async def in_child(job: Job) -> Done:
-    record(job)
-    assert await job.read("SELECT 1 AS one") == [{"one": 1}]
-    return await _async_write(job)
-
-
-mixed_last = mixed.phase("on-loop-again", backoff=QUICK)(wait)
-
 lithe = Workflow("lithe")
 
 
@@ -82,7 +62,7 @@ async def _forgotten_await(job: Job) -> Done:
     return Done()
 
 
-async def _async_write(job: Job) -> Done:
+async def async_write(job: Job) -> Done:
     async def write(db: LoopConnection) -> None:
         await asyncio.sleep(0)
         await db.execute(text(INSERT), {"job": job.id, "phase": job.phase, "fence": job.fence})
@@ -138,7 +118,7 @@ ACTIONS = {
     "wait": _wait,
     "services": _read_keep_progress,
     "forgotten": _forgotten_await,
-    "async_write": _async_write,
+    "async_write": async_write,
     "fail": _fail,
     "flaky": _flaky,
     "exit": _exit,

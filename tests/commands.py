@@ -1,16 +1,24 @@
-"""The ``pipeline`` command, in a process of its own."""
+"""The ``pipeline`` command: in a process of its own, or here, where a test is about what a command says and does."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from unittest.mock import patch
 
+from pipeline import settings
+from pipeline.front.cli.main import main
+from pipeline.store import database
 from tests.place import ROOT, Place
 
+Ran = subprocess.CompletedProcess[str]
 
-def pipeline(place: Place | None, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run it on the test's own servers, if it has some."""
+
+def pipeline(place: Place | None, *words: str, **environment: str) -> Ran:
+    """Run it as a user does, on the test's own servers, if it has some."""
     return subprocess.run(
         [sys.executable, "-m", "pipeline.front.cli.main", *words],
         cwd=ROOT,
@@ -20,3 +28,29 @@ def pipeline(place: Place | None, *words: str, **environment: str) -> subprocess
         timeout=60,
         check=False,
     )
+
+
+def pipeline_here(place: Place, *words: str, **environment: str) -> Ran:
+    """The same ``main``, output and exit code without the second that a process needs for its imports.
+
+    Not for commands that load workflows: this process knows those of all tests.
+    """
+    out, err = StringIO(), StringIO()
+    code: object = 0
+    settings.get.cache_clear()
+    try:
+        with (
+            patch.dict(os.environ, {**place.environment(), **environment}),
+            patch.object(sys, "argv", ["pipeline", *words]),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            try:
+                main()
+            except SystemExit as end:
+                code = end.code
+            finally:
+                database.close_idle()
+    finally:
+        settings.get.cache_clear()
+    return Ran(["pipeline", *words], int(str(code or 0)), out.getvalue(), err.getvalue())

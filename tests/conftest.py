@@ -15,10 +15,10 @@ from pytest_rabbitmq.factories import rabbitmq as rabbitmq_client
 
 from pipeline.dev import services
 from pipeline.dev.services import Servers
+from pipeline.testing.servers.node import Node, leave_queues
 from sandbox import Sandbox, running_sandbox
 from tests import shared
 from tests.databases import Databases
-from tests.node import Node, leave_queues
 from tests.place import OPTIONAL, Place
 
 # Properties are checked with the same examples in every run, and never fail because the machine is slow.
@@ -83,7 +83,18 @@ def template(servers: Servers, servers_folder: Path) -> str:
 
 @pytest.fixture(scope="session")
 def databases(servers: Servers, template: str) -> Databases:
-    return Databases(servers, template)
+    return Databases(servers.postgres, template)
+
+
+@pytest.fixture(scope="session")
+def pipeline_private_servers(servers: Servers) -> Servers:
+    """The fixtures that users have (pipeline.testing.plugin) share the run's servers."""
+    return servers
+
+
+@pytest.fixture(scope="session")
+def pipeline_databases(databases: Databases) -> Databases:
+    return databases
 
 
 @pytest.fixture(scope="session")

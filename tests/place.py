@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,10 +15,13 @@ import psycopg
 from psycopg.rows import dict_row
 
 from pipeline.dev.services import Servers, environment
-from tests.processes import kill, kill_group
+from pipeline.testing.servers.workers import Workers
+from tests.processes import kill
 from tests.processes import lives as lives
 
 ROOT = Path(__file__).parent.parent
+# For workers of tests that are about isolated phases.
+ISOLATED = "tests.workflows,tests.isolated_workflows"
 # Most tests are about something else and need not wait. What is about timings runs with the defaults: see ``users``.
 SHORT = {"PIPELINE_PATIENCE_SECONDS": "1", "PIPELINE_HEALTH_SECONDS": "3", "PIPELINE_HEARTBEAT_SECONDS": "1"}
 OPEN = """SELECT j.id, j.phase, j.status, j.send, j.fence, j.attempts, j.delivery, j.locked_by, j.locked_at, j.heartbeat_at,
@@ -36,10 +38,11 @@ class Place:
         self.name = name
         self.folder = folder
         self.record_path = folder / "executions"
+        # What its workers load: each process imports it anew, and declares its queues.
+        self.workflows = "tests.workflows"
         # Settings that the workers of this test do without.
         self.unset: frozenset[str] = frozenset()
-        self._workers: list[subprocess.Popen[bytes]] = []
-        self._logs: list[Path] = []
+        self._workers = Workers(folder, ROOT)
         self.database_url = servers.postgres.url(name)
         self._db: psycopg.Connection[Any] | None = None
 
@@ -55,7 +58,7 @@ class Place:
             "DATABASE_URL": self.database_url,
             "RABBITMQ_URL": self.servers.rabbitmq.url(self.name),
             "RABBITMQ_MANAGEMENT_URL": environment(self.servers)["RABBITMQ_MANAGEMENT_URL"],
-            "PIPELINE_WORKFLOWS": "actors.workflows,tests.workflows",
+            "PIPELINE_WORKFLOWS": self.workflows,
             "PIPELINE_TEMP_FOLDER": str(self.folder / "temp"),
             "TEST_RECORD": str(self.record_path),
             "PYTHONPATH": str(ROOT),
@@ -76,31 +79,11 @@ class Place:
         **extra: str,
     ) -> subprocess.Popen[bytes]:
         """Start ``dramatiq pipeline.actors`` for real, and wait until its processes are ready."""
-        log = self.folder / f"worker-{len(self._workers)}.log"
-        command = [
-            sys.executable,
-            "-m",
-            "dramatiq",
-            "pipeline.actors",
-            "--processes",
-            str(processes),
-            "--threads",
-            str(threads),
-        ]
-        command += ["--queues", *queues] if queues else []
         inherited = {name: value for name, value in os.environ.items() if name not in self.unset}
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env={**inherited, **self.environment(), **(settings or {}), **extra},
-            stdout=log.open("wb"),
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        self._workers.append(process)
-        self._logs.append(log)
+        environment = {**inherited, **self.environment(), **(settings or {}), **extra}
+        process = self._workers.start(environment, threads=threads, processes=processes, queues=queues)
         if wait:
-            self.until(lambda: log.read_text().count("ready for action") >= processes, 30, "workers to be ready")
+            self._workers.wait_until_ready(processes)
         return process
 
     def pids(self) -> list[int]:
@@ -133,12 +116,10 @@ class Place:
         return time.monotonic() - killed
 
     def logs(self) -> str:
-        return "\n".join(path.read_text(errors="replace") for path in self._logs)
+        return self._workers.logs()
 
     def close(self) -> None:
-        for process in self._workers:
-            kill_group(process.pid)
-            process.wait()
+        self._workers.close()
         for pid in self.pids() if self._db is not None and not self._db.closed else []:
             kill(pid)
         if self._db is not None:

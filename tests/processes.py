@@ -21,11 +21,3 @@ def kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
-
-
-def kill_group(pid: int) -> None:
-    try:
-        os.killpg(pid, signal.SIGCONT)
-        os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass

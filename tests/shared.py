@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import importlib
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
 from sqlalchemy import create_engine
 
 from pipeline.dev import services
 from pipeline.dev.services import Servers
 from pipeline.dev.services.state import exclusive
+from pipeline.store.testing.databases import exists
+from pipeline.testing.servers.private import end as end
 
 TEMPLATE = "pipeline_template"
 
@@ -27,30 +27,18 @@ def servers_of_their_own(folder: Path) -> Iterator[Servers]:
         yield running
 
 
-def end(folder: Path) -> None:
-    """Stop what runs in the folder, and delete it. Nothing in it is fine."""
-    if servers := services.running(folder):
-        servers.rabbitmq.kill()
-        services.stop(folder)
-        servers.rabbitmq.remove()
-        servers.postgres.remove()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def migrated_template(servers: Servers, folder: Path) -> str:
     """A migrated database to clone for each test: much faster than migrating each. Made by whoever comes first."""
     # Every process needs to know the workflows, whoever of them registers them.
     os.environ.setdefault("TEST_RECORD", os.devnull)
-    for module in ("pipeline.actors", "tests.workflows"):
+    for module in ("pipeline.actors", "tests.workflows", "tests.isolated_workflows"):
         importlib.import_module(module)
     from pipeline.actors import broker
     from pipeline.worker.process import declare_actors
 
     declare_actors(broker)
     with exclusive(folder, "template.lock"):
-        with psycopg.connect(servers.database_url) as connection:
-            there = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (TEMPLATE,)).fetchone()
-        if not there:
+        if not exists(servers.database_url, TEMPLATE):
             servers.postgres.create_database(TEMPLATE)
             _migrate(servers.postgres.url(TEMPLATE))
     return TEMPLATE

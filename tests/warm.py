@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pipeline.declare import registry
-from pipeline.declare.job import Done
+from pipeline.declare.job import AsJson, Done, decode
 from pipeline.journey.attempt import Attempt, Held
 from pipeline.observe import logs
 from pipeline.worker.deadlines import Watch
@@ -46,7 +46,7 @@ class Warm:
     def isolated(self, attempt: Attempt) -> dict[str, Any]:
         done = run_isolated(cast("WorkerProcess", self), attempt)
         assert isinstance(done, Done)
-        return dict(done.result or {})
+        return dict(decode(done.result.text)) if isinstance(done.result, AsJson) else {}
 
     def run(self, phase: str = "act", **body: object) -> dict[str, Any]:
         return self.isolated(self.attempt(phase, **body))

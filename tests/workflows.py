@@ -9,6 +9,7 @@ import time
 from pipeline import Backoff, Done, Job, Workflow
 from pipeline.declare.phase import Throttle
 from tests import async_workflows as async_workflows
+from tests import step_workflows as step_workflows
 from tests.actions import ACTIONS, ledger, record
 
 # A test that waits in vain asks its workers where their threads are (see tests/place.py). They write to the log itself:
@@ -61,23 +62,6 @@ def act(job: Job) -> object:
     """Do what the body asks for."""
     record(job)
     return ACTIONS[job.body.get("do", "ledger")](job)
-
-
-caged = Workflow("caged")
-
-
-@caged.phase("act", isolated=True, memory_limit=2 << 30, time_limit=90, pool=None, backoff=QUICK)
-def caged_act(job: Job) -> object:
-    record(job)
-    return ACTIONS[job.body.get("do", "ledger")](job)
-
-
-hasty = Workflow("hasty")
-
-
-@hasty.phase("act", isolated=True, time_limit=3, pool=None, max_crashes=1)
-def hasty_act(job: Job) -> object:
-    return ACTIONS[job.body["do"]](job)
 
 
 pooled = Workflow("pooled")

@@ -34,6 +34,7 @@ class DocumentSettings(BaseSettings):
     max_pages: int = Field(500, gt=0)
     max_pixels: int = Field(40_000_000, gt=0, description="of one page at the chosen resolution; an A0 sheet has 31")
     dpi: int = Field(200, ge=72, le=600)
+    doubt_below: float = Field(0.93, ge=0, le=1, description="pages read with less confidence are marked as doubtful")
     connect_seconds: float = Field(5.0, gt=0)
     read_seconds: float = Field(20.0, gt=0)
     total_seconds: float = Field(120.0, gt=0)

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recognised:
-    """A page's paragraphs in reading order, as printed lines; ``confidence`` is 0 … 1, None if not known."""
+    """A page's paragraphs in reading order, as printed lines.
+
+    ``confidence`` is how much of what stands on the page was read right, 0 … 1; None if the engine does not say.
+    """
 
     paragraphs: list[list[str]]
     confidence: float | None = None

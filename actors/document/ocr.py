@@ -1,4 +1,4 @@
-"""Phase 2: render the PDF's pages, read them, and keep each as it is done."""
+"""Phase 2: read the PDF's pages, and keep each as it is done."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from actors.document.boosters import choose_booster
 from actors.document.config import DocumentSettings
 from actors.document.engines import choose_engine
 from actors.document.pdf import PdfFile, open_pdf
+from actors.document.reading import read_page
 from actors.document.storage import FolderStore
 from actors.document.store import PageText
 from pipeline import Done, Job, Permanent
@@ -29,7 +30,13 @@ def ocr(job: Job) -> Done:
         total = pdf.pages
     ordered = [pages[page] for page in range(1, total + 1)]
     boosted = boost_document([page.boosted for page in ordered])
-    result = {"pages": total, "read_now": len(missing), "characters": len(boosted), "engine": ordered[-1].engine}
+    result = {
+        "pages": total,
+        "read_now": len(missing),
+        "doubtful_pages": sum(page.doubt is not None for page in ordered),
+        "characters": len(boosted),
+        "engine": store.engines(ordered),
+    }
     return Done(result=result, write=store.save_text(job.id, ordered, boosted))
 
 
@@ -55,8 +62,9 @@ def _read_pages(
         for page in missing:
             job.check()
             key = f"{job.idempotency_key}:{page}"
-            found = loop.run(engine.read(pdf.render(page), key))
-            boosted = loop.run(boost(found, key))
-            pages[page] = PageText(page, found.text, boosted, found.confidence, engine.name)
+            found = loop.run(read_page(*pdf.page(page), engine, key, settings.doubt_below))
+            boosted = loop.run(boost(found.text, key))
+            confidence = found.text.confidence
+            pages[page] = PageText(page, found.text.text, boosted, confidence, found.engine, found.doubt)
             store.keep_page(job, pages[page])
             job.progress(len(pages), pdf.pages)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import os
+import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actors.document.config import DocumentSettings
+from actors.document.text_layer import Word, layer_of
 from pipeline import Permanent
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-END, END_WITHIN = b"%%EOF", 2048
+END, OBJECT = b"%%EOF", b" obj"
 POINTS_PER_INCH = 72
 
 
@@ -31,13 +32,13 @@ class PdfFile:
         self.pages = len(document)
         self._check(settings)
 
-    def render(self, page: int) -> Image:
-        """Page number ``page`` (from 1) as a grey picture."""
+    def page(self, page: int) -> tuple[Image, list[list[Word]]]:
+        """Page number ``page`` (from 1) as a grey picture, and the words of its text layer, line by line."""
         with _readable(page):
             opened = self._document[page - 1]
             try:
                 picture: Image = opened.render(scale=self._scale, grayscale=True).to_pil()
-                return picture
+                return picture, layer_of(opened, picture.size)
             finally:
                 opened.close()
 
@@ -94,9 +95,12 @@ def _readable(page: int) -> Iterator[None]:
 
 
 def _has_end(path: Path) -> bool:
-    with path.open("rb") as file:
-        file.seek(-min(END_WITHIN, path.stat().st_size), os.SEEK_END)
-        return END in file.read()
+    """Servers and mailers add bytes behind a file; an update that was cut off has begun with an object."""
+    if path.stat().st_size == 0:
+        return False
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        end = content.rfind(END)
+        return end >= 0 and content.find(OBJECT, end) < 0
 
 
 def _reason(code: int | None, whole: bool) -> Unreadable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -25,22 +26,23 @@ _SAVE_PDF = text("""
 """)
 _READ_PDF = "select pdf_key, sha256 from documents where job_id = :job_id"
 _KEEP_PAGE = """
-    insert into document_pages (job_id, page, text, boosted, confidence, engine, fence)
-    values (:job_id, :page, :text, :boosted, :confidence, :engine, :fence)
+    insert into document_pages (job_id, page, text, boosted, confidence, engine, doubt, fence)
+    values (:job_id, :page, :text, :boosted, :confidence, :engine, :doubt, :fence)
     on conflict (job_id, page) do update
     set text = excluded.text, boosted = excluded.boosted, confidence = excluded.confidence, engine = excluded.engine,
-        fence = excluded.fence, read_at = now()
+        doubt = excluded.doubt, fence = excluded.fence, read_at = now()
 """
 _KEPT_PAGES = """
-    select page, text, boosted, confidence, engine from document_pages where job_id = :job_id order by page
+    select page, text, boosted, confidence, engine, doubt from document_pages where job_id = :job_id order by page
 """
 _SAVE_TEXT = text("""
     update documents set pages = :pages, text = :text, boosted_text = :boosted, engine = :engine,
-        confidence = :confidence, updated_at = now()
+        confidence = :confidence, doubts = cast(:doubts as jsonb), updated_at = now()
     where job_id = :job_id
 """)
 _STORED = text("""
     select number, title, pdf_key, sha256, bytes, pages, engine, confidence,
+           jsonb_array_length(doubts) as doubtful_pages, doubts,
            length(boosted_text) as characters, left(boosted_text, :most) as text
     from documents where job_id = :job_id
 """)
@@ -48,13 +50,14 @@ _STORED = text("""
 
 @dataclass(frozen=True)
 class PageText:
-    """One page that was read."""
+    """One page that was read. ``doubt`` says why its text may be wrong; None: there is no reason to think so."""
 
     page: int
     text: str
     boosted: str
     confidence: float | None
     engine: str
+    doubt: str | None
 
 
 def save_pdf(job_id: UUID, entry: Entry, stored: Stored) -> Write:
@@ -91,15 +94,22 @@ def kept_pages(job: Job) -> dict[int, PageText]:
 def save_text(job_id: UUID, pages: Sequence[PageText], boosted: str) -> Write:
     """A write that makes the pages the document's text."""
     sure = [page.confidence for page in pages if page.confidence is not None]
+    doubts = [{"page": page.page, "doubt": page.doubt} for page in pages if page.doubt is not None]
     values = {
         "job_id": job_id,
         "pages": len(pages),
         "text": "\n\n".join(page.text for page in pages),
         "boosted": boosted,
-        "engine": ", ".join(sorted({page.engine for page in pages})),
+        "engine": engines(pages),
         "confidence": sum(sure) / len(sure) if sure else None,
+        "doubts": json.dumps(doubts),
     }
     return lambda connection: _run(connection, _SAVE_TEXT, values)
+
+
+def engines(pages: Sequence[PageText]) -> str:
+    """What the pages were read with."""
+    return ", ".join(sorted({page.engine for page in pages}))
 
 
 def stored_document(connection: Connection, job_id: UUID) -> dict[str, Any] | None:

@@ -12,6 +12,8 @@ select
     coalesce(d.pages, case when o.here then j.progress_total end) as pages,
     coalesce(d.pages, case when o.here then j.progress_done end)  as pages_done,
     d.text, d.boosted_text, d.engine as ocr_engine, d.confidence as ocr_confidence,
+    -- pages whose text may be wrong, each with the reason
+    d.doubts as ocr_doubts, jsonb_array_length(d.doubts) as ocr_doubtful_pages,
     e.error                                              as error_message,
     oe.error                                             as ocr_error,
     -- the seed counts an attempt when it begins

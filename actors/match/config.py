@@ -13,6 +13,8 @@ from pipeline.http.client import MEBIBYTE, USER_AGENT, Limits
 
 WIKIDATA = "https://www.wikidata.org/w/api.php"
 RATE_LIMIT = "wikidata"
+# Said to Wikimedia until the operator says how to be reached.
+NO_CONTACT = "durable job pipeline, operator unknown; set WIKIDATA_CONTACT to a web or mail address"
 # Calls a second that Wikidata takes from a stranger, and from somebody it knows.
 STRANGER, KNOWN = 5.0, 50.0
 
@@ -26,7 +28,10 @@ class MatchSettings(BaseSettings):
     token: SecretStr | None = None
     rate: float | None = Field(None, gt=0, le=10_000)
     burst: float | None = Field(None, ge=1, le=10_000)
-    user_agent: str = Field(USER_AGENT, max_length=200)
+    contact: str = Field(
+        "", max_length=200, pattern=r"^[ -~]*$", description="who runs this: an address of a page or of a mailbox"
+    )
+    user_agent: str = Field("", max_length=400, pattern=r"^[ -~]*$", description="instead of all that is said of us")
     seconds: float = Field(20.0, gt=0, description="for one call, from beginning to end")
     default_wait: float = Field(5.0, ge=0, le=3600, description="pause after a 429 that does not say how long")
     sandbox_url: HttpAddress = named("PIPELINE_SANDBOX_URL", DEFAULT_SANDBOX)
@@ -69,10 +74,15 @@ class MatchSettings(BaseSettings):
         )
 
     @property
+    def agent(self) -> str:
+        """Who asks, as Wikimedia's policy wants it: name and version, and in brackets how to reach the operator."""
+        return self.user_agent or f"{USER_AGENT} ({self.contact or NO_CONTACT}) record-matching bot"
+
+    @property
     def headers(self) -> dict[str, str]:
         """Sent with every call."""
         known = {"Authorization": f"Bearer {self.token.get_secret_value()}"} if self.token else {}
-        return {"User-Agent": self.user_agent, "Accept": "application/json", **known}
+        return {"User-Agent": self.agent, "Accept": "application/json", **known}
 
 
 @lru_cache(maxsize=1)

@@ -13,6 +13,9 @@ from actors.match.score import Scored
 
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(-[a-z0-9]{2,8}){0,2}$")]
 Verdict = Literal["matched", "ambiguous", "none"]
+# A name like this is the same but for accents, spaces or an alphabet.
+SAME_NAME = 0.96
+LONGEST_WHY = 600
 
 
 class ProjectSettings(BaseModel):
@@ -20,12 +23,14 @@ class ProjectSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    languages: tuple[Language, ...] = Field(("en",), min_length=1, max_length=5, description="each costs one search")
+    languages: tuple[Language, ...] = Field(
+        ("en",), min_length=1, max_length=5, description="labels in these are shown; all languages are searched"
+    )
     type: str | None = Field(None, max_length=60, description="what all records are: Q5, or a word such as human")
     match_at: float = Field(0.85, ge=0, le=1, description="a candidate with this score can be the match")
     margin: float = Field(0.05, ge=0, le=1, description="and must lead the second by this much")
     consider_at: float = Field(0.60, ge=0, le=1, description="below this, a candidate is not even considered")
-    candidates: int = Field(10, ge=1, le=20, description="how many are fetched and kept for each record")
+    candidates: int = Field(10, ge=1, le=20, description="how many are kept for each record")
 
     @field_validator("languages")
     @classmethod
@@ -60,19 +65,41 @@ class Decision:
         return {"decision": self.verdict, "qid": self.qid, "score": self.score, "why": self.why}
 
 
-def decide(ranked: Sequence[Scored], settings: ProjectSettings) -> Decision:
-    """Matched when one candidate is good and clearly ahead; ambiguous when some deserve a look; none otherwise."""
+def decide(ranked: Sequence[Scored], settings: ProjectSettings, unseen: str = "") -> Decision:
+    """Matched when one candidate is good and clearly ahead; ambiguous when some deserve a look; none otherwise.
+
+    ``unseen`` says which others were not looked at: then a name alone does not make a match.
+    """
     if not ranked:
-        return Decision("none", None, None, "nothing was found")
-    best = ranked[0]
+        return Decision("none", None, None, f"nothing was found{_but(unseen)}")
+    best, qid = ranked[0], ranked[0].candidate.qid
+    told = f"{qid} scores {best.score:.2f}: {_told(best)}"
     if best.score < settings.consider_at:
-        return Decision("none", None, best.score, f"the best, {best.candidate.qid}, scores only {best.score:.2f}")
+        return Decision("none", None, best.score, f"too little agrees; the best, {told}")
     if best.score < settings.match_at:
-        return Decision(
-            "ambiguous", None, best.score, f"{best.candidate.qid} scores {best.score:.2f}: not certain enough"
-        )
+        return Decision("ambiguous", None, best.score, f"not certain enough; {told}")
     lead = best.score - ranked[1].score if len(ranked) > 1 else 1.0
     if round(lead, 4) < settings.margin:
-        why = f"{best.candidate.qid} and {ranked[1].candidate.qid} are only {lead:.2f} apart"
+        why = f"{qid} and {ranked[1].candidate.qid} are only {lead:.2f} apart; {told}"
         return Decision("ambiguous", None, best.score, why)
-    return Decision("matched", best.candidate.qid, best.score, f"{best.candidate.qid} scores {best.score:.2f}")
+    if unseen and not best.telling:
+        return Decision("ambiguous", None, best.score, f"{unseen}, and only the name speaks for it; {told}")
+    return Decision("matched", qid, best.score, told)
+
+
+def is_settled(ranked: Sequence[Scored], decision: Decision, settings: ProjectSettings) -> bool:
+    """Whether further searches can change nothing: a match, or namesakes between which the record does not decide."""
+    if decision.verdict == "matched":
+        return True
+    best = ranked[0] if ranked else None
+    if best is None or best.score < settings.match_at or best.conflicts or best.name < SAME_NAME:
+        return False
+    return len(ranked) > 1 and ranked[1].name >= SAME_NAME and best.score - ranked[1].score < settings.margin
+
+
+def _told(best: Scored) -> str:
+    return "; ".join(f"{reason.what} {reason.points:+.2f} ({reason.why})" for reason in best.reasons)[:LONGEST_WHY]
+
+
+def _but(unseen: str) -> str:
+    return f", but {unseen}" if unseen else ""

@@ -11,8 +11,8 @@ _PROJECTS = text("""
     where id < :before order by id desc limit :limit
 """)
 _TASKS = text("""
-    select t.id, t.dataset_entry_id, e.external_id, e.name, t.status, t.decision, t.qid, t.score, t.error_message,
-        case when :candidates then t.candidates end as candidates, t.updated_at, t.completed_at
+    select t.id, t.dataset_entry_id, e.external_id, e.name, t.status, t.decision, t.qid, t.score, t.why,
+        t.error_message, case when :candidates then t.candidates end as candidates, t.updated_at, t.completed_at
     from tasks t join dataset_entries e on e.id = t.dataset_entry_id
     where t.project_id = :project and t.id > :after and (cast(:status as text) is null or t.status = :status)
         and (cast(:decision as text) is null or t.decision = :decision)

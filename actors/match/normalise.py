@@ -16,6 +16,8 @@ _SPELT_OUT = """
     α=a β=v γ=g δ=d ε=e ζ=z η=i θ=th ι=i κ=k λ=l μ=m ν=n ξ=x ο=o π=p ρ=r σ=s ς=s τ=t υ=y φ=f χ=ch ψ=ps ω=o
 """
 _LETTERS = str.maketrans({pair[0]: pair[2:] for pair in _SPELT_OUT.split()})
+# Two Greek letters that are one sound.
+_GREEK_PAIRS = (("ου", "ou"), ("αυ", "av"), ("ευ", "ev"))
 
 # Spellings of one sound, longest first; the order matters.
 _SOUNDS = (
@@ -48,16 +50,19 @@ _EMPTY_WORDS = "the and for from with who was his her der die das und von les de
 _TWICE = re.compile(r"([^\W\d])\1+")
 _NOT_WORD = re.compile(r"[\W_]+")
 _NUMBER = re.compile(r"\d+")
+# One letter with a point and more behind it is a name, not a number: S. I. Newhouse, but Henry V.
+_INITIAL = re.compile(r"\b[IVX]\.(?=\s*\w)")
 _ROMAN = re.compile(r"(?=.)x{0,3}(ix|iv|v?i{0,3})")
-_BRACKETS = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]")
 
 
 @lru_cache(maxsize=20_000)
 def fold(text: str) -> str:
     """Lower-case words without accents, Cyrillic and Greek in Latin letters; folding again changes nothing."""
     plain = unicodedata.normalize("NFKD", text[:LONGEST_NAME]).casefold()
-    bare = "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c)).translate(_LETTERS)
-    return _NOT_WORD.sub(" ", bare.replace("'", "").replace("’", "")).strip()
+    bare = "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
+    for pair, latin in _GREEK_PAIRS:
+        bare = bare.replace(pair, latin)
+    return _NOT_WORD.sub(" ", bare.translate(_LETTERS).replace("'", "").replace("’", "")).strip()
 
 
 @lru_cache(maxsize=20_000)
@@ -71,25 +76,14 @@ def sound(text: str) -> str:
 
 def numbers(text: str) -> frozenset[str]:
     """Numbers in a name, Roman ones behind the first word too: Apollo 11 is not Apollo 12, nor Louis XIV Louis XV."""
-    words = fold(text).split()
+    bare = _INITIAL.sub(" ", text)
+    words = fold(bare).split()
     roman = {word for word in words[1:] if len(word) <= 6 and _ROMAN.fullmatch(word)}
+    # A single small letter is a word, or half of one.
+    roman = {word for word in roman if len(word) > 1 or re.search(rf"\b{word.upper()}\b", bare)}
     return frozenset(_NUMBER.findall(" ".join(words))) | roman
 
 
 def words(text: str) -> frozenset[str]:
     """The words of a description that say something."""
     return frozenset(word for word in fold(text).split() if len(word) > 2 and word not in _EMPTY_WORDS.split())
-
-
-def plain_name(text: str) -> str:
-    """The name as one would search for it: no brackets, ``Doe, Jane`` turned round."""
-    name = _BRACKETS.sub(" ", text[:LONGEST_NAME]).strip() or text[:LONGEST_NAME].strip()
-    family, comma, given = name.partition(",")
-    if comma and given.strip() and family.strip() and "," not in given:
-        name = f"{given.strip()} {family.strip()}"
-    return " ".join(name.split())
-
-
-def in_brackets(text: str) -> str:
-    """What stands in brackets behind a name, without them: a hint such as ``painter``."""
-    return " ".join(part.strip(" ()[]（）") for part in _BRACKETS.findall(text[:LONGEST_NAME]))

@@ -12,7 +12,8 @@ _FOLLOW = text("""
     update tasks t set status = case j.status when 'cancelled' then 'CANCELLED' else 'FAILED' end,
         error_message = coalesce(j.error_message, 'its job is gone'), completed_at = now()
     from tasks q
-        left join pipeline.jobs j on j.workflow = 'match' and j.idempotency_key = q.id || ':' || q.generation
+        left join pipeline.keys k on k.workflow = 'match' and k.key = q.id || ':' || q.generation
+        left join pipeline.jobs j on j.id = k.job_id
     where q.project_id = :project and q.status = 'QUEUED' and t.id = q.id
         and (j.id is null or j.completed_at is not null)
 """)

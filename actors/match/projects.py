@@ -28,7 +28,7 @@ _BEGIN = text("""
         updated_at = now() where id = :project
 """)
 _END = text("update projects set status = :status, completed_at = now(), updated_at = now() where id = :project")
-_FAN_OUT = text("select id from pipeline.jobs where workflow = 'match-fanout' and idempotency_key = :key")
+_FAN_OUT = text("select job_id from pipeline.keys where workflow = 'match-fanout' and key = :key")
 _CANCEL = text("update tasks set status = 'CANCELLED' where project_id = :project and status = 'QUEUED'")
 _DELETE = text("delete from projects where id = :project returning id")
 _TALLY = text("""

@@ -70,6 +70,7 @@ class TaskRow(BaseModel):
     decision: DecisionName | None
     qid: str | None
     score: float | None
+    why: str | None = Field(description="what speaks for the decision, in words")
     candidates: list[dict[str, Any]] | None
     error_message: str | None
     updated_at: datetime

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rapidfuzz import fuzz
-
+from actors.match.candidates import Candidate, Term
 from actors.match.dates import Agreement, agree
-from actors.match.normalise import fold, numbers, sound, words
-from actors.match.records import DATE_NAMES, Candidate, Record, Term
+from actors.match.names import Likeness, likeness
+from actors.match.normalise import words
+from actors.match.places import any_called
+from actors.match.readings import Reading
+from actors.match.records import DATE_NAMES, Record
+from actors.match.surroundings import Surroundings
 
 # The name carries most; what else agrees can lift a good name over the threshold, what disagrees sinks a perfect one.
 NAME_POINTS = 0.90
@@ -22,9 +25,12 @@ DATE_POINTS: Mapping[Agreement, float] = {
     "unsure": 0.0,
     "conflict": -0.25,
 }
-TYPE_AGREES, TYPE_CONFLICTS = 0.03, -0.15
+TYPE_AGREES, TYPE_CONFLICTS = 0.03, -0.40
+PLACE_AGREES, PLACE_CONFLICTS = 0.06, -0.30
+COUNTRY_AGREES, COUNTRY_CONFLICTS = 0.04, -0.25
 WORD_POINTS, MOST_WORD_POINTS = 0.02, 0.05
-SOUND_WORTH, INITIALS_WORTH, ALIAS_WORTH, OTHER_NUMBER_WORTH = 0.97, 0.88, 0.99, 0.60
+ALIAS_WORTH = 0.99
+TELLING = frozenset({*DATE_NAMES.values(), "country", "place", "description"})
 
 
 @dataclass(frozen=True)
@@ -43,11 +49,24 @@ class Scored:
     candidate: Candidate
     score: float
     reasons: tuple[Reason, ...]
+    name: float = 0.0
+
+    @property
+    def telling(self) -> bool:
+        """Whether something beside name and type agrees, which tells namesakes apart."""
+        return any(reason.what in TELLING and reason.points > 0.01 for reason in self.reasons)
+
+    @property
+    def conflicts(self) -> bool:
+        """Whether something disagrees."""
+        return any(reason.points < 0 for reason in self.reasons)
 
     def shown(self) -> dict[str, Any]:
         """As it is stored and shown."""
+        merged = {"merged_from": self.candidate.asked_as} if self.candidate.asked_as else {}
         return {
             "qid": self.candidate.qid,
+            **merged,
             "label": self.candidate.label,
             "description": self.candidate.description[:300],
             "score": self.score,
@@ -55,57 +74,70 @@ class Scored:
         }
 
 
-def rank(record: Record, candidates: Iterable[Candidate]) -> list[Scored]:
-    """All candidates, best first; equal scores in the order of their numbers."""
-    scored = [score(record, candidate) for candidate in candidates]
+def rank(record: Record, candidates: Iterable[Candidate], around: Surroundings | None = None) -> list[Scored]:
+    """All candidates, best first; equal scores in the order of their numbers. Nobody is in it twice."""
+    around = around or Surroundings()
+    single = {candidate.qid: candidate for candidate in candidates if not around.is_nobody(candidate.types)}
+    scored = [score(record, candidate, around) for candidate in single.values()]
     return sorted(scored, key=lambda s: (-s.score, len(s.candidate.qid), s.candidate.qid))
 
 
-def score(record: Record, candidate: Candidate) -> Scored:
-    """Name, dates, type and description together."""
-    reasons = [_name(record, candidate), *_dates(record, candidate), *_type(record, candidate)]
-    reasons += _description(record, candidate)
+def score(record: Record, candidate: Candidate, around: Surroundings | None = None) -> Scored:
+    """Name and place, dates, type, country and description together."""
+    around = around or Surroundings()
+    alike, reasons = _named(record, candidate, around)
+    reasons += [*_dates(record, candidate), *_type(record, candidate, around)]
+    reasons += [*_country(record, candidate, around), *_description(record, candidate)]
     total = sum(reason.points for reason in reasons)
-    return Scored(candidate, round(min(max(total, 0.0), 1.0), 4), tuple(reasons))
+    return Scored(candidate, round(min(max(total, 0.0), 1.0), 4), tuple(reasons), alike)
 
 
-def similarity(one: str, other: str) -> float:
-    """How alike two names are, 0 to 1: as written, as they sound, and with initials for given names."""
-    folded = fold(one), fold(other)
-    if not all(folded):
-        return 0.0
-    alike = max(
-        _ratio(*folded),
-        SOUND_WORTH * _ratio(sound(one), sound(other)),
-        INITIALS_WORTH if _initials_fit(*folded) else 0.0,
-    )
-    return min(alike, OTHER_NUMBER_WORTH) if numbers(one) != numbers(other) else alike
+def name_worth(record: Record, text: str) -> float:
+    """How well a label alone fits what the record's name may mean."""
+    return max((likeness(reading.name, text, record.kind).worth for reading in record.meanings), default=0.0)
 
 
-def _ratio(one: str, other: str) -> float:
-    return max(fuzz.ratio(one, other), fuzz.token_sort_ratio(one, other)) / 100
+def _named(record: Record, candidate: Candidate, around: Surroundings) -> tuple[float, list[Reason]]:
+    """By the meaning of the name that fits best, with the place that belongs to that meaning."""
+    best: tuple[float, list[Reason]] | None = None
+    for reading in record.meanings:
+        alike, reason = _name(reading, candidate, record.kind)
+        reasons = [reason, *_within(reading, candidate, around)]
+        if best is None or _points(reasons) > _points(best[1]):
+            best = alike, reasons
+    return best or (0.0, [Reason("name", 0.0, "the record has no name")])
 
 
-def _initials_fit(one: str, other: str) -> bool:
-    """``j r tolkien`` and ``john ronald tolkien``: the last word whole, the others equal or one the other's initial."""
-    ones, others = one.split(), other.split()
-    if len(ones) != len(others) or len(ones) < 2 or ones[-1] != others[-1] or len(ones[-1]) < 3:
-        return False
-    return all(a == b or (min(len(a), len(b)) == 1 and a[0] == b[0]) for a, b in zip(ones, others, strict=True))
+def _points(reasons: Iterable[Reason]) -> float:
+    return sum(reason.points for reason in reasons)
 
 
-def _name(record: Record, candidate: Candidate) -> Reason:
-    names = (record.name, *record.aliases)
-    fits = [(_worth(name, term), -place, name, term) for name in names for place, term in enumerate(candidate.terms)]
+def _name(reading: Reading, candidate: Candidate, kind: str) -> tuple[float, Reason]:
+    fits = [(_worth(reading.name, term, kind), -place, term) for place, term in enumerate(candidate.terms)]
     if not fits:
-        return Reason("name", 0.0, f"{candidate.qid} has no name in the project's languages")
-    best, _, name, term = max(fits, key=lambda fit: fit[:2])
-    why = f"“{name}” is {best:.0%} like the {term.kind} “{term.text}” ({term.language})"
-    return Reason("name", round(NAME_POINTS * best, 4), why)
+        return 0.0, Reason("name", 0.0, f"{candidate.qid} has no name in any language")
+    found, _, term = max(fits, key=lambda fit: (fit[0].worth, fit[1]))
+    why = f"“{reading.name}” and the {term.kind} “{term.text}” ({term.language}): {found.how}, {found.worth:.0%}"
+    return found.worth, Reason("name", round(NAME_POINTS * found.worth, 4), why)
 
 
-def _worth(name: str, term: Term) -> float:
-    return similarity(name, term.text) * (ALIAS_WORTH if term.kind == "alias" else 1.0)
+def _worth(name: str, term: Term, kind: str) -> Likeness:
+    found = likeness(name, term.text, kind)
+    return Likeness(found.worth * ALIAS_WORTH, found.how) if term.kind == "alias" else found
+
+
+def _within(reading: Reading, candidate: Candidate, around: Surroundings) -> list[Reason]:
+    above = around.above(candidate.lies_in | candidate.countries)
+    if not reading.within or not above:
+        return []
+    places = [around.item(qid) for qid in above]
+    missing = [said for said in reading.within if not any_called(said, places)]
+    where = ", ".join(reading.within)
+    if not missing:
+        return [Reason("place", PLACE_AGREES, f"it lies in {where}")]
+    if not around.complete(above):
+        return [Reason("place", 0.0, f"it is not known whether it lies in {where}")]
+    return [Reason("place", PLACE_CONFLICTS, f"it does not lie in {', '.join(missing)}")]
 
 
 def _dates(record: Record, candidate: Candidate) -> list[Reason]:
@@ -121,12 +153,32 @@ def _dates(record: Record, candidate: Candidate) -> list[Reason]:
     return reasons
 
 
-def _type(record: Record, candidate: Candidate) -> list[Reason]:
-    if record.type is None or not candidate.types:
+def _type(record: Record, candidate: Candidate, around: Surroundings) -> list[Reason]:
+    if not record.classes or not candidate.types:
         return []
-    if record.type in candidate.types:
+    if record.classes & candidate.types:
         return [Reason("type", TYPE_AGREES, f"it is a {record.type}")]
-    return [Reason("type", TYPE_CONFLICTS, f"it is a {', '.join(sorted(candidate.types)[:5])}, not a {record.type}")]
+    if record.classes & around.above(candidate.types):
+        return [Reason("type", TYPE_AGREES, f"it is a {_some(candidate.types)}, which is a kind of {record.type}")]
+    if not around.complete(candidate.types):
+        return [Reason("type", 0.0, f"it is not known whether a {_some(candidate.types)} is a kind of {record.type}")]
+    return [Reason("type", TYPE_CONFLICTS, f"it is a {_some(candidate.types)}, not a {record.type}")]
+
+
+def _some(types: frozenset[str]) -> str:
+    return ", ".join(sorted(types)[:5])
+
+
+def _country(record: Record, candidate: Candidate, around: Surroundings) -> list[Reason]:
+    places = [around.item(qid) for qid in candidate.countries]
+    if not record.country or not places:
+        return []
+    if any_called(record.country, places):
+        return [Reason("country", COUNTRY_AGREES, f"its country is {record.country}")]
+    # States that are gone have no code: a person of the Russian Empire may well be called Russian.
+    if not all(place.code for place in places):
+        return [Reason("country", 0.0, f"it is not known whether its country is {record.country}")]
+    return [Reason("country", COUNTRY_CONFLICTS, f"its country is not {record.country}")]
 
 
 def _description(record: Record, candidate: Candidate) -> list[Reason]:

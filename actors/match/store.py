@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, text
 
 from actors.match.decide import Decision, ProjectSettings
+from actors.match.memory import Memory
 from actors.match.records import Record, read_record
 from actors.match.score import Scored
 from pipeline import Job, Permanent
@@ -25,12 +26,13 @@ _READ = """
 """
 _REMEMBER = "update tasks set found = cast(:found as jsonb) where id = :task and status = 'QUEUED'"
 _KEEP = text("""
-    update tasks set status = 'COMPLETED', decision = :decision, qid = :qid, score = :score,
+    update tasks set status = 'COMPLETED', decision = :decision, qid = :qid, score = :score, why = :why,
         candidates = cast(:candidates as jsonb), found = null, error_message = null, completed_at = now()
     where id = :task and status = 'QUEUED'
 """)
 _STORED = text("""
-    select t.id as task_id, t.project_id, t.status, e.name, e.external_id, t.decision, t.qid, t.score, t.candidates
+    select t.id as task_id, t.project_id, t.status, e.name, e.external_id, t.decision, t.qid, t.score, t.why,
+        t.candidates
     from pipeline.jobs j join tasks t on t.id::text = j.body ->> 'task_id'
         join dataset_entries e on e.id = t.dataset_entry_id
     where j.id = :job
@@ -39,12 +41,12 @@ _STORED = text("""
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be matched and how. ``found`` are searches that an earlier attempt made, by language."""
+    """What is to be matched and how. ``memory`` is of the searches that an earlier attempt made."""
 
     id: int
     record: Record
     settings: ProjectSettings
-    found: Mapping[str, list[str]] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
 
 
 async def load_task(job: Job) -> Task | None:
@@ -57,12 +59,12 @@ async def load_task(job: Job) -> Task | None:
         return None
     settings = _settings(rows[0]["settings"])
     record = read_record(rows[0]["name"], rows[0]["data"], settings.type)
-    return Task(task, record, settings, rows[0]["found"] or {})
+    return Task(task, record, settings, Memory.read(rows[0]["found"]))
 
 
-async def remember(job: Job, task: int, found: Mapping[str, list[str]]) -> None:
+async def remember(job: Job, task: int, memory: Memory) -> None:
     """Keep the searches made so far: the job must wait, and shall not ask again when it comes back."""
-    await job.keep(_REMEMBER, task=task, found=json.dumps(found))
+    await job.keep(_REMEMBER, task=task, found=json.dumps(memory.shown()))
 
 
 def _settings(stored: Any) -> ProjectSettings:
@@ -80,6 +82,7 @@ def keep_decision(task: int, decision: Decision, ranked: Sequence[Scored]) -> Wr
         "decision": decision.verdict,
         "qid": decision.qid,
         "score": decision.score,
+        "why": decision.why,
         "candidates": json.dumps([scored.shown() for scored in ranked], ensure_ascii=False),
     }
     return lambda connection: _run(connection, values)

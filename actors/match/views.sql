@@ -28,7 +28,8 @@ begin
     new.updated_at := now();
     if new.status = 'QUEUED' and (old.status <> 'QUEUED' or not public.match_lives(old.id, old.generation)) then
         new.generation := old.generation + 1;
-        new.decision := null; new.qid := null; new.score := null; new.candidates := null; new.found := null;
+        new.decision := null; new.qid := null; new.score := null; new.why := null;
+        new.candidates := null; new.found := null;
         new.error_message := null; new.completed_at := null;
     end if;
     return new;
@@ -36,8 +37,8 @@ end $$;
 
 create or replace function match_lives(p_task bigint, p_generation integer) returns boolean
 language sql stable as $$
-    select exists (select 1 from pipeline.jobs j where j.workflow = 'match' and j.completed_at is null
-                   and j.idempotency_key = p_task || ':' || p_generation)
+    select exists (select 1 from pipeline.keys k join pipeline.jobs j on j.id = k.job_id
+                   where k.workflow = 'match' and k.key = p_task || ':' || p_generation and j.completed_at is null)
 $$;
 
 create or replace trigger match_task_before before insert or update on tasks for each row
@@ -79,7 +80,8 @@ begin
     ) select array_agg(p.key) into v_keys from pairs p
     where p.was = 'QUEUED' and p.is_now in ('CANCELLED', 'NEW', 'FAILED');
     select array_agg(h.id) into v_jobs from (
-        select j.id from pipeline.jobs j where j.workflow = 'match' and j.idempotency_key = any (v_keys)
+        select j.id from pipeline.jobs j
+        where j.id = any (array(select k.job_id from pipeline.keys k where k.workflow = 'match' and k.key = any (v_keys)))
         and j.completed_at is null order by j.id for update) h;
     perform pipeline.cancel_many(v_jobs, 'its task was set to another status');
     return null;
@@ -131,8 +133,8 @@ language plpgsql set search_path = public, pg_temp set enable_seqscan = off as $
 declare
     v_keys text[] := (select array_agg(g.id || ':' || n) from gone g cross join generate_series(1, g.generation) n);
 begin
-    perform pipeline.delete(array_agg(j.id)) from pipeline.jobs j
-    where j.workflow = 'match' and j.idempotency_key = any (v_keys) having count(*) > 0;
+    perform pipeline.delete(array_agg(k.job_id)) from pipeline.keys k
+    where k.workflow = 'match' and k.key = any (v_keys) having count(*) > 0;
     return null;
 end $$;
 
@@ -142,8 +144,8 @@ create or replace trigger match_tasks_gone after delete on tasks
 -- The fan-out goes first: it holds its own job while it waits for tasks.
 create or replace function match_project_leaves() returns trigger language plpgsql set search_path = public, pg_temp as $$
 begin
-    perform pipeline.delete(array_agg(j.id)) from generate_series(1, old.round) n
-        join pipeline.jobs j on j.workflow = 'match-fanout' and j.idempotency_key = old.id || ':' || n
+    perform pipeline.delete(array_agg(k.job_id)) from generate_series(1, old.round) n
+        join pipeline.keys k on k.workflow = 'match-fanout' and k.key = old.id || ':' || n
     having count(*) > 0;
     return old;
 end $$;

@@ -1,26 +1,31 @@
-"""Wikidata's API: search for names, fetch entities. Every way it can refuse ends as a wait, a retry or a failure."""
+"""Wikidata's API: two searches, and entities. Every way it can refuse ends as a wait, a retry or a failure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
 import httpx
 
+from actors.match.candidates import Candidate, Item, is_number, read_candidate, read_item
 from actors.match.config import MatchSettings
-from actors.match.records import Candidate, read_candidate
+from actors.match.queries import Query
 from actors.reading import read_in_time
 from pipeline import Permanent, Transient, retry_after
-from pipeline.http.client import Fetched, fetch
+from pipeline.http.client import Fetched, TooLarge, fetch
 
-# A search takes a name, not a novel: 120 letters of three bytes each stay below the longest address.
-LONGEST_SEARCH = 120
+# Both for those who are not bots.
+MOST_HITS = MOST_IDS = 50
 BUSY = frozenset({"maxlag", "ratelimited", "readonly"})
 # Labels that are the same in all languages stand under this code only.
 ALL_LANGUAGES = "mul"
+
+
+Permit = Callable[[], Awaitable[None]]
 
 
 class SlowDown(Exception):
@@ -31,46 +36,103 @@ class SlowDown(Exception):
         self.seconds = seconds
 
 
-class Wikidata:
-    """The two questions that matching asks. ``headers`` go with every call, such as the trace."""
+@dataclass(frozen=True)
+class Hit:
+    """An entity's number, and the label or alias by which it was found, if the search says so."""
 
-    def __init__(self, settings: MatchSettings, headers: Mapping[str, str] | None = None) -> None:
+    qid: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Hits:
+    """One page of a search, best first. ``more``: there are others behind it."""
+
+    found: tuple[Hit, ...] = ()
+    more: bool = False
+
+
+class Wikidata:
+    """The questions that matching asks, each after ``permit`` allows it. ``headers`` go with every call."""
+
+    def __init__(
+        self, settings: MatchSettings, headers: Mapping[str, str] | None = None, permit: Permit | None = None
+    ) -> None:
         self._settings = settings
         self._headers = {**settings.headers, **(headers or {})}
+        self._permit = permit
 
-    async def search(self, name: str, language: str, limit: int) -> list[str]:
-        """Numbers of entities whose label or alias in that language is like ``name``, best first."""
-        answer = await self._ask(
-            action="wbsearchentities",
-            search=name[:LONGEST_SEARCH],
-            language=language,
-            uselang=language,
-            type="item",
-            limit=limit,
-        )
-        found = answer.get("search")
-        if not isinstance(found, list):
-            raise Transient("Wikidata's search sent something else than a list of entities")
-        ids = [item.get("id") for item in found if isinstance(item, dict)]
-        return [str(qid) for qid in ids if is_number(qid)][:limit]
+    @property
+    def address(self) -> str:
+        """Where it asks."""
+        return self._settings.api
 
-    async def entities(self, ids: Sequence[str], languages: tuple[str, ...]) -> list[Candidate]:
-        """The entities in one call, in the order asked for; those that are gone are left out."""
+    async def search(self, query: Query, language: str) -> Hits:
+        """One page of up to fifty."""
+        if query.search == "begins":
+            return await self._begins_so(query, language)
+        return await self._has_words(query, language)
+
+    async def entities(self, ids: Sequence[str], languages: Sequence[str]) -> list[Candidate]:
+        """Up to fifty entities, in the order asked for, in all languages; those that are gone are left out."""
         asked = (*languages, ALL_LANGUAGES)
-        answer = await self._ask(
-            action="wbgetentities",
-            ids="|".join(ids),
-            languages="|".join(asked),
-            props="labels|aliases|descriptions|claims",
-        )
-        found = answer.get("entities")
-        if not isinstance(found, dict):
-            raise Transient("Wikidata sent something else than entities")
+        found = await self._get(ids, "labels|aliases|descriptions|claims")
         read = (read_candidate(qid, found[qid], asked) for qid in ids if isinstance(found.get(qid), dict))
         return [candidate for candidate in read if candidate is not None]
 
+    async def items(self, ids: Sequence[str], languages: Sequence[str]) -> dict[str, Item]:
+        """Up to fifty classes or places; what is gone is an item without anything above it."""
+        asked = (*dict.fromkeys((*languages, "en", ALL_LANGUAGES)),)
+        found = await self._get(ids, "labels|aliases|claims", "|".join(asked))
+        return {qid: read_item(found[qid] if isinstance(found.get(qid), dict) else {}, asked) for qid in ids}
+
+    async def _begins_so(self, query: Query, language: str) -> Hits:
+        first = query.page * MOST_HITS
+        answer = await self._ask(
+            action="wbsearchentities",
+            search=query.text,
+            language=language,
+            uselang=language,
+            type="item",
+            limit=MOST_HITS,
+            **({"continue": first} if first else {}),
+        )
+        return Hits(_hits(answer.get("search"), "id"), "search-continue" in answer)
+
+    async def _has_words(self, query: Query, language: str) -> Hits:
+        answer = await self._ask(
+            action="query",
+            list="search",
+            srsearch=query.text,
+            srlimit=MOST_HITS,
+            sroffset=query.page * MOST_HITS,
+            srnamespace=0,
+            srinfo="",
+            srprop="",
+            uselang=language,
+        )
+        found = answer.get("query")
+        return Hits(_hits(found.get("search") if isinstance(found, dict) else None, "title"), "continue" in answer)
+
+    async def _get(self, ids: Sequence[str], props: str, languages: str = "") -> Mapping[str, Any]:
+        """Entities with thousands of statements can be too much for one answer: then half of them at a time."""
+        asked = {"action": "wbgetentities", "ids": "|".join(ids), "props": props}
+        try:
+            answer = await self._ask(**asked, **({"languages": languages} if languages else {}))
+        except TooLarge:
+            if len(ids) == 1:
+                return {}
+            half = len(ids) // 2
+            return {**await self._get(ids[:half], props, languages), **await self._get(ids[half:], props, languages)}
+        found = answer.get("entities")
+        if not isinstance(found, dict):
+            raise Transient("Wikidata sent something else than entities")
+        return found
+
     async def _ask(self, **question: Any) -> Mapping[str, Any]:
         settings = self._settings
+        if self._permit is not None:
+            await self._permit()
         url = f"{settings.api}?{urlencode({**question, 'format': 'json', 'formatversion': 1, 'maxlag': 5})}"
         answer = await fetch(url, policy=settings.address_policy, limits=settings.limits, headers=self._headers)
         pause = retry_after(answer.headers.get("retry-after"), datetime.now(UTC))
@@ -82,11 +144,16 @@ class Wikidata:
         return said
 
 
-def is_number(value: object) -> bool:
-    """Whether it is an item's number, such as Q42."""
-    return (
-        isinstance(value, str) and value[:1] == "Q" and value[1:].isascii() and value[1:].isdigit() and len(value) < 16
-    )
+def _hits(found: object, number: str) -> tuple[Hit, ...]:
+    if not isinstance(found, list):
+        raise Transient("Wikidata's search sent something else than a list of entities")
+    said = [(item.get(number), item.get("match")) for item in found if isinstance(item, dict)]
+    return tuple(Hit(qid, _matched(match)) for qid, match in said if is_number(qid))
+
+
+def _matched(match: object) -> str:
+    text = match.get("text") if isinstance(match, dict) else None
+    return text if isinstance(text, str) else ""
 
 
 def _read(answer: Fetched) -> Mapping[str, Any]:

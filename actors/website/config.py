@@ -25,6 +25,7 @@ class WebsiteSettings(FetchSettings):
 
     model_config = SettingsConfigDict(env_prefix="PIPELINE_WEBSITE_")
 
+    pool: int = Field(10, gt=0, description="of each phase; in force after pipeline migrate")
     respect_robots: bool = True
     ports: Annotated[frozenset[int], NoDecode, CommaSeparated] = AddressPolicy.ports
     max_redirects: int = Field(5, ge=0, le=20)

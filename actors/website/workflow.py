@@ -13,13 +13,17 @@ website = Workflow("website", order="start-first")
 _settings = read(WebsiteSettings)
 
 website_analysis = website.phase(
-    "website-analysis", pool=10, time_limit=120.0, backoff=Backoff((5.0, 30.0, 120.0)), throttle=_settings.scan
+    "website-analysis",
+    pool=_settings.pool,
+    time_limit=120.0,
+    backoff=Backoff((5.0, 30.0, 120.0)),
+    throttle=_settings.scan,
 )(analyse_website)
-prompt_forming = website.phase("prompt-forming", pool=10, time_limit=60.0, throttle=_settings.cycle)(form)
+prompt_forming = website.phase("prompt-forming", pool=_settings.pool, time_limit=60.0, throttle=_settings.cycle)(form)
 # One model for all: when it says Retry-After, every worker waits.
 model_analysis = website.phase(
     "model-analysis",
-    pool=10,
+    pool=_settings.pool,
     time_limit=240.0,
     backoff=Backoff((10.0, 60.0, 300.0)),
     throttle=_settings.cycle,

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from uuid import UUID
 
 LONGEST = 366 * 24 * 3600.0
 # The least that a Retry-After is taken for: a server that says 0, or a moment that has passed, is asked no faster.
@@ -56,6 +57,34 @@ class StaleClaim(PipelineError):
 
 class Crashed(PipelineError):
     """The isolated child process of a phase died. Costs one crash of the budget."""
+
+
+class JobFailed(PipelineError):
+    """The job whose result was asked for has failed. It can be replayed, and then ends anew."""
+
+    def __init__(self, job: UUID, phase: str, error: str) -> None:
+        super().__init__(job, phase, error)
+        self.job = job
+        self.phase = phase
+        self.error = error
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.job} failed in {self.phase}: {self.error} "
+            f"(see: pipeline status {self.job}; to run it again: pipeline replay {self.job})"
+        )
+
+
+class JobCancelled(PipelineError):
+    """The job whose result was asked for was cancelled. (``Cancelled`` is what a phase is told of its own job.)"""
+
+    def __init__(self, job: UUID, reason: str) -> None:
+        super().__init__(job, reason)
+        self.job = job
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"job {self.job} was cancelled: {self.reason} (see: pipeline status {self.job})"
 
 
 class BadInput(PipelineError, ValueError):

@@ -7,34 +7,73 @@ import math
 import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from tempfile import gettempdir
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Union, cast
 from uuid import UUID
 
 import orjson
+from typing_extensions import TypeVar
 
 from pipeline.declare.errors import Cancelled, Misuse, StaleClaim
 from pipeline.declare.phase import idempotency_key
-from pipeline.declare.waited import DONE, LaterRows, Rows, Then, Waited
+from pipeline.declare.services import DONE, Rows, Services, Then, Waited
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Executable
 
+    from pipeline.declare.steps import Steps
+
 OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_UUID
+Taken = ParamSpec("Taken")
+Returned = TypeVar("Returned")
+# An async function gets what it can await: ``execute``, ``scalar`` and ``run_sync`` of a connection.
+Write = Callable[["Connection"], object] | Callable[[Any], Awaitable[object]]
+Values = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+# Alone, or with its values.
+Statement = Union["Executable", tuple["Executable", Values]]
 
 
-def encode(value: Mapping[str, Any]) -> bytes:
+class Plain:
+    """Whatever JSON can say. Decimals, dates, UUIDs, enums, dataclasses and models arrive as JSON has them."""
+
+    def encode(self, value: object) -> bytes:
+        return encode(value)
+
+    def decode(self, text: bytes | str) -> Any:
+        return decode(text)
+
+    def schema(self) -> None:
+        return None
+
+
+PLAIN = Plain()
+
+
+def encode(value: object) -> bytes:
     """The JSON of a body or result. Raises ValueError with a sentence about what is not valid JSON."""
     try:
-        encoded = orjson.dumps(dict(value), option=OPTIONS)
+        encoded = orjson.dumps(value, default=_other, option=OPTIONS)
     except TypeError as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(str(error.__cause__ or error)) from None
     # orjson writes null for them; nearly all values have none, and are not looked through.
     if b"null" in encoded and _has_no_number(value):
         raise ValueError("NaN and Infinity are not valid JSON")
     return encoded
+
+
+def _other(value: Any) -> object:
+    """What orjson does not know by itself."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise TypeError("NaN and Infinity are not valid JSON")
+        return str(value)
+    if callable(dump := getattr(value, "model_dump", None)):
+        return dump(mode="json", by_alias=True)
+    raise TypeError(f"Type is not JSON serializable: {type(value).__name__}")
 
 
 def _has_no_number(value: object) -> bool:
@@ -62,15 +101,13 @@ def _number(digits: str) -> int | float | str:
     return int(digits) if abs(size) < 2**63 else size
 
 
-# An async function gets what it can await: ``execute``, ``scalar`` and ``run_sync`` of a connection.
-Write = Callable[["Connection"], object] | Callable[[Any], Awaitable[object]]
-Values = Mapping[str, Any] | Sequence[Mapping[str, Any]]
-# Alone, or with its values.
-Statement = Union["Executable", tuple["Executable", Values]]
+# Covariant: a phase may ask for less than it gets.
+Body_co = TypeVar("Body_co", covariant=True, default=dict[str, Any])
+Result_co = TypeVar("Result_co", covariant=True, default=Any)
 
 
 @dataclass(frozen=True)
-class Done:
+class Done(Generic[Result_co]):
     """Success. ``result`` is small and goes to later phases; ``write`` runs in the transaction that ends the phase.
 
     ``write`` is a list of statements, or a function that gets an SQLAlchemy connection and must only write. What it
@@ -78,7 +115,7 @@ class Done:
     writes share the transaction while they are short. A function may be called twice; one call counts.
     """
 
-    result: Mapping[str, Any] | None = None
+    result: Result_co | None = None
     write: Write | Sequence[Statement] | None = None
 
     def __post_init__(self) -> None:
@@ -95,19 +132,34 @@ class Done:
             connection.execute(statement, values)
 
 
+@dataclass(frozen=True)
+class AsJson:
+    """A result that was encoded already, by the child process that ran the phase."""
+
+    text: str
+
+
 def as_done(value: object) -> Done:
-    """What a phase function returned, as a ``Done``: nothing, a mapping, a writing function, or a Done itself."""
-    if value is None:
-        return Done()
+    """What a phase function returned, as a ``Done``: a result, a function that writes, or a Done itself."""
     if isinstance(value, Done):
         return value
-    if isinstance(value, Mapping):
-        return Done(result=value)
     if callable(value):
         return Done(write=value)
-    raise Misuse(
-        f"a phase returns None, a dict, a function that writes, or Done(...); this one returned {type(value).__name__}"
-    )
+    return Done(result=value)
+
+
+class Argument(Protocol):
+    """What a phase function takes beside the job (pipeline.declare.codec.Earlier)."""
+
+    @property
+    def argument(self) -> str: ...
+
+    def value(self, job: Job[Any]) -> Any: ...
+
+
+def perform(work: Callable[..., Any], job: Job[Any], takes: Sequence[Argument]) -> Any:
+    """Do a phase's work, with the results of the earlier phases that its function asks for."""
+    return work(job, **{one.argument: one.value(job) for one in takes})
 
 
 NOBODY = UUID(int=0)
@@ -130,44 +182,15 @@ class Results(dict[str, Any]):
             return default
 
 
-class Services:
-    """What a job reaches outside of its function. A test brings its own, see ``pipeline.testing.FakeServices``."""
-
-    @cached_property
-    def temp_root(self) -> Path:
-        """Where the folders of attempts are."""
-        return Path(gettempdir()) / "pipeline-jobs" / "test"
-
-    def read(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | LaterRows:
-        """Rows of a short query."""
-        raise RuntimeError(
-            "this job has no database: pass services=FakeServices(read=…) when you build a Job in a test"
-        )
-
-    def keep(self, statement: str, parameters: Mapping[str, Any]) -> bool | Awaitable[bool]:
-        """Write a checkpoint; False when the attempt no longer holds its job."""
-        raise RuntimeError(
-            "this job has no database: pass services=FakeServices(keep=…) when you build a Job in a test"
-        )
-
-    def report(self, done: int, total: int) -> bool | Awaitable[bool]:
-        """Show progress; False when the attempt no longer holds its job."""
-        return True
-
-    def take_permit(self, rate_limit: str, calls: int) -> Awaitable[None] | None:
-        """Wait for the rate limit, or raise Snooze."""
-        return None
-
-
 @dataclass
-class Job:
+class Job(Generic[Body_co]):
     """One attempt at one phase. Build it yourself to test a phase without broker or database: ``Job({"url": …})``.
 
     In an ``async def`` phase await what waits: ``rows = await job.read(…)``, ``await job.keep(…)``,
-    ``await job.progress(…)``, ``await job.limit(…)``.
+    ``await job.progress(…)``, ``await job.limit(…)``, ``await job.step(…)``.
     """
 
-    body: dict[str, Any]
+    body: Body_co = field(default_factory=cast(Any, dict))
     id: UUID = NOBODY
     workflow: str = "test"
     phase: str = "test"
@@ -216,6 +239,30 @@ class Job:
         """Write a checkpoint now, in a transaction of its own. Raises, and writes nothing, when the job is lost."""
         self.check()
         return self._held(self.services.keep(statement, parameters), "nothing was kept")
+
+    def step(
+        self, name: str, function: Callable[Taken, Returned], /, *args: Taken.args, **named: Taken.kwargs
+    ) -> Returned:
+        """Call the function once, and keep what it returned: later attempts at this phase get that without a call.
+
+        Kept under the fence when this returns, through kills, retries, waits and deploys; a call that was cut off
+        before that is made again (see ``step_key``). The result comes back as its JSON says, of the type that the
+        function's annotation names. A second call of the same name gets the first one's result: in a loop the name
+        has an index. Raises, and keeps nothing, when the job is lost. In an ``async def`` phase: an async function,
+        awaited.
+        """
+        answer: Returned = self._steps.call(name, function, args, named)
+        return answer
+
+    def step_key(self, name: str) -> str:
+        """The idempotency key of a step: the same for every attempt; outside systems spot a repeated call by it."""
+        return f"{self.idempotency_key}:{name}"
+
+    @cached_property
+    def _steps(self) -> Steps:
+        from pipeline.declare.steps import Steps  # which needs this module first
+
+        return Steps(self)
 
     def limit(self, rate_limit: str, calls: int = 1) -> Waited:
         """Return when so many calls may be made now under the rate limit's rate, which all workers share.

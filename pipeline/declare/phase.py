@@ -89,6 +89,20 @@ class PhaseSpec:
                 raise ValueError(f"phase {self.name}: {name} is above zero, not {value}")
 
 
+SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(i?)B", re.IGNORECASE)
+
+
+def read_size(size: int | str | None) -> int | None:
+    """Bytes, of a number or of a text such as "512 MiB" or "2 GB"."""
+    if not isinstance(size, str):
+        return size
+    found = SIZE.fullmatch(size.strip())
+    if found is None:
+        raise ValueError(f"{size!r} is not a size: write a number of bytes, or a text such as '512 MiB'")
+    number, prefix, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))
+
+
 def idempotency_key(job_id: object, phase: str) -> str:
     """The same for every attempt of a phase of a job, so that an outside system can recognise a repeat."""
     return f"{job_id}:{phase}"

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from inspect import Parameter
+from typing import Any
 
+from pipeline.declare.codec import Codec, DoesNotFit, Earlier, annotation_of, codec_of, parameters, returned
+from pipeline.declare.errors import BadInput
+from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import PhaseSpec
 
-if TYPE_CHECKING:
-    from pipeline.declare.job import Job
-
-Work = Callable[["Job"], Any]
+Work = Callable[..., Any]
 _workflows: dict[str, DeclaredWorkflow] = {}
 
 
 @dataclass(frozen=True)
 class DeclaredPhase:
-    """A phase's options, and the function that does its work."""
+    """A phase's options, the function that does its work, and the types of what it takes and returns."""
 
     spec: PhaseSpec
     work: Work
+    body: Codec = PLAIN
+    result: Codec = PLAIN
+    takes: tuple[Earlier, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -29,23 +34,84 @@ class DeclaredWorkflow:
 
     name: str
     module: str
+    body: Codec = PLAIN
+    result: Codec | None = None
     phases: list[DeclaredPhase] = field(default_factory=list)
 
+    def declare(self, spec: PhaseSpec, work: Work, local: Mapping[str, Any] | None = None) -> DeclaredPhase:
+        """Add the next phase. ``local``: where its annotations may look beside its module."""
+        if any(phase.spec.name == spec.name for phase in self.phases):
+            raise ValueError(f"workflow {self.name} already has a phase named {spec.name!r}")
+        result = codec_of(returned(work, local=local))
+        declared = DeclaredPhase(spec, work, self.body, result, self._takes(spec, work, local))
+        self.phases.append(declared)
+        return declared
 
-def declare_workflow(name: str, module: str) -> DeclaredWorkflow:
+    def _takes(self, spec: PhaseSpec, work: Work, local: Mapping[str, Any] | None) -> tuple[Earlier, ...]:
+        earlier = {phase.spec.name.replace("-", "_"): phase.spec.name for phase in self.phases}
+        found = []
+        for one in parameters(work):
+            if one.name in earlier:
+                codec = codec_of(annotation_of(work, one.name, local))
+                found.append(Earlier(one.name, earlier[one.name], codec, one.default))
+            elif one.default is Parameter.empty:
+                raise TypeError(
+                    f"phase {spec.queue} takes {one.name!r}, which is no earlier phase of the workflow; "
+                    f"its earlier phases: {', '.join(earlier) or 'none'}"
+                )
+        return tuple(found)
+
+    def last_result(self) -> Codec:
+        """How the result of the whole job is read."""
+        return self.result or (self.phases[-1].result if self.phases else PLAIN)
+
+
+def declare_workflow(name: str, module: str, body: Codec = PLAIN, result: Codec | None = None) -> DeclaredWorkflow:
     """Add a workflow; its name is unique in a process."""
     PhaseSpec(workflow=name, name="check")
     if name in _workflows:
         raise ValueError(
             f"a workflow named {name!r} is already declared in {_workflows[name].module}; names are unique in a process"
         )
-    _workflows[name] = DeclaredWorkflow(name, module)
+    _workflows[name] = DeclaredWorkflow(name, module, body, result)
     return _workflows[name]
 
 
 def workflows() -> dict[str, DeclaredWorkflow]:
     """Every workflow declared in this process, by name."""
     return dict(_workflows)
+
+
+def body_codec(workflow: str) -> Codec:
+    """How its bodies travel; as plain JSON if this process does not know the workflow."""
+    known = _workflows.get(workflow)
+    return PLAIN if known is None else known.body
+
+
+def result_codec(workflow: str) -> Codec:
+    """How the results of its jobs are read; as plain JSON if this process does not know the workflow."""
+    known = _workflows.get(workflow)
+    return PLAIN if known is None else known.last_result()
+
+
+class BadBody(BadInput):
+    """A body that is not of its workflow's type. ``mistakes``: by field, what is wrong with it."""
+
+    def __init__(self, workflow: str, error: DoesNotFit, what: str = "the body") -> None:
+        super().__init__(f"{what} does not fit workflow {workflow}: {error}")
+        self.mistakes = error.mistakes
+
+
+def read_body(workflow: str, body: dict[str, Any]) -> Any:
+    """A body that came from outside as JSON, as a value of its workflow's type; as it is where that is not known.
+
+    BadBody if it does not fit.
+    """
+    codec = body_codec(workflow)
+    try:
+        return body if codec is PLAIN else codec.decode(json.dumps(body))
+    except DoesNotFit as error:
+        raise BadBody(workflow, error) from None
 
 
 def find_phase(queue: str) -> DeclaredPhase:

@@ -32,6 +32,7 @@ class Step(StrEnum):
     RECLAIM = "reclaim"
     CANCEL = "cancel"
     UNDELIVERABLE = "undeliverable"
+    EXPIRE = "expire"
     REPLAY = "replay"
     DISCARD = "discard"
 
@@ -49,6 +50,7 @@ Outcome = Literal[
     "poisoned",
     "cancelled",
     "undeliverable",
+    "expired",
 ]
 
 FINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED})
@@ -70,6 +72,7 @@ NEXT: dict[tuple[Status, Step], Status] = {
     (Status.RETRYABLE, Step.CANCEL): Status.CANCELLED,
     (Status.PENDING, Step.UNDELIVERABLE): Status.FAILED,
     (Status.RETRYABLE, Step.UNDELIVERABLE): Status.FAILED,
+    (Status.PENDING, Step.EXPIRE): Status.FAILED,
     (Status.FAILED, Step.REPLAY): Status.PENDING,
     (Status.FAILED, Step.DISCARD): Status.CANCELLED,
 }

@@ -16,11 +16,13 @@ from uuid import UUID
 from dramatiq.middleware import raise_thread_exception
 
 from pipeline.broker.inbound import Inbound
+from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import Misuse, Permanent
-from pipeline.declare.job import Done, Job, Services, Write, as_done, decode, encode
+from pipeline.declare.job import AsJson, Done, Job, Write, as_done, decode, perform
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
-from pipeline.declare.registry import DeclaredPhase, Work
-from pipeline.journey import checkpoint, unclaimed
+from pipeline.declare.registry import BadBody, DeclaredPhase
+from pipeline.declare.services import Services
+from pipeline.journey import checkpoint, steps, unclaimed
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.message import InvalidEnvelope, compose, read_ref
 from pipeline.journey.rate_limits import take_permit
@@ -89,6 +91,10 @@ class Place:
         """What somebody else is finding out."""
         return look.result()
 
+    async def pause(self, attempt: Attempt, seconds: float) -> None:
+        """Do nothing for so long, unless the attempt is told to stop."""
+        attempt.pause(seconds)
+
     def stopper(self) -> Callable[[], None]:
         """How to stop the work that begins here now, from any thread."""
         return partial(raise_thread_exception, threading.get_ident(), Interrupted)
@@ -155,10 +161,10 @@ async def execute(
         raise Elsewhere
     # The heartbeat goes on until the settlement commits, however long PostgreSQL lets it wait. After an exception that
     # is the Retries middleware's business.
-    done = await run(worker, attempt, phase.work)
+    done = await run(worker, attempt, phase)
     if failpoints.armed:
-        failpoints.reach("phase.ended")
-    await settle(worker, attempt, done)
+        failpoints.reach("phase.ended", attempt.spec.queue)
+    await settle(worker, attempt, phase, done)
 
 
 async def receive(
@@ -183,9 +189,9 @@ async def receive(
     return attempt
 
 
-async def run(worker: WorkerProcess, attempt: Attempt, work: Work) -> Done | Completed:
+async def run(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase) -> Done | Completed:
     """Do the work: here, or in a child process of its own."""
-    job = worker.job(attempt)
+    job = worker.job(attempt, phase)
     attempt.job = job
     worker.held.add(attempt)
     started = monotonic()
@@ -194,7 +200,7 @@ async def run(worker: WorkerProcess, attempt: Attempt, work: Work) -> Done | Com
         with attempt, in_logs(attempt), span as job.span:
             if attempt.isolated:
                 return worker.run_isolated(attempt)
-            return as_done(await attempt.place.returned(job, work(job)))
+            return as_done(await attempt.place.returned(job, perform(phase.work, job, phase.takes)))
     finally:
         if not attempt.abandoned:
             observe_duration(attempt.spec.queue, monotonic() - started)
@@ -244,15 +250,16 @@ def _attempt(spec: PhaseSpec, job_id: UUID, row: ClaimRow, delivery: Delivery) -
         trace_id=row.trace_id,
         span_id=row.span_id,
         delivery=delivery,
+        first=row.fence == 1,
     )
 
 
-async def settle(worker: WorkerProcess, attempt: Attempt, done: Done | Completed) -> None:
+async def settle(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase, done: Done | Completed) -> None:
     """Success: with writes in one transaction with them, without any in the process's next batch."""
     if not isinstance(done, Done):
         finished(worker, attempt, done)
         return
-    attempt.result = result = encode_result(attempt, done)
+    attempt.result = result = encode_result(phase, done)
     continuing = worker.advance.way(attempt)
     if done.write is None:
         if attempt.finish():
@@ -277,17 +284,22 @@ def finished(worker: WorkerProcess, attempt: Attempt, completed: Completed) -> N
         worker.advance.committed([(attempt, completed)])
 
 
-def encode_result(attempt: Attempt, done: Done) -> str | None:
+def encode_result(phase: DeclaredPhase, done: Done) -> str | None:
     """The phase's result as JSON, refused when it is too big to travel with the job."""
     if done.result is None:
         return None
+    if isinstance(done.result, AsJson):
+        return done.result.text
+    name = phase.spec.name
     try:
-        encoded = encode(done.result)
+        encoded = phase.result.encode(done.result)
+    except DoesNotFit as error:
+        raise Misuse(f"phase {name} returned a result that is not what its annotation says: {error}") from None
     except ValueError as error:
-        raise Misuse(f"phase {attempt.spec.name} returned a result that is not valid JSON: {error}") from None
+        raise Misuse(f"phase {name} returned a result that is not valid JSON: {error}") from None
     if len(encoded) > BODY_LIMIT:
         raise Permanent(
-            f"phase {attempt.spec.name} returned {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
+            f"phase {name} returned {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
             "store the data in a table or a file and return a reference"
         )
     return encoded.decode()
@@ -314,6 +326,8 @@ class Attempt:
     trace_id: str
     span_id: str
     delivery: Delivery
+    # Nobody has tried this phase of the job before.
+    first: bool = False
     result: str | None = None
     reason: str | None = None
     job: Job | None = None
@@ -349,6 +363,7 @@ class Attempt:
             trace_id=self.trace_id,
             span_id=self.span_id,
             delivery=delivery,
+            first=True,
         )
 
     def __enter__(self) -> Attempt:
@@ -550,9 +565,11 @@ class Advance:
 class AttemptServices(Services):
     """What a job reaches while this attempt holds it."""
 
-    def __init__(self, attempt: Attempt, folder: Callable[[], Path]) -> None:
+    def __init__(self, attempt: Attempt, folder: Callable[[], Path], keeper: steps.Keeper) -> None:
         self._attempt = attempt
         self._folder = folder
+        self._keeper = keeper
+        self.asynchronous = attempt.spec.asynchronous
 
     @cached_property
     def temp_root(self) -> Path:
@@ -563,6 +580,12 @@ class AttemptServices(Services):
 
     def keep(self, statement: str, parameters: Mapping[str, Any]) -> bool:
         return checkpoint.keep_rows(self._attempt, statement, parameters)
+
+    async def kept_steps(self) -> Mapping[str, str]:
+        return await steps.kept(self._attempt)
+
+    async def keep_step(self, name: str, value: str) -> bool:
+        return await steps.keep(self._keeper, self._attempt, name, value)
 
     def report(self, done: int, total: int) -> bool:
         return checkpoint.report_progress(self._attempt, done, total)
@@ -576,17 +599,21 @@ class AttemptServices(Services):
         return take_permit(self._attempt.job_id, rate_limit, calls)
 
 
-def job_of(attempt: Attempt, folder: Callable[[], Path]) -> Job:
-    """The job as the phase function sees it."""
+def job_of(attempt: Attempt, phase: DeclaredPhase, folder: Callable[[], Path], keeper: steps.Keeper) -> Job:
+    """The job as the phase function sees it. Permanent if its body is not of the workflow's type."""
+    try:
+        body = phase.body.decode(attempt.body)
+    except DoesNotFit as error:
+        raise Permanent(str(BadBody(attempt.spec.workflow, error))) from None
     return Job(
         id=attempt.job_id,
         workflow=attempt.spec.workflow,
         phase=attempt.spec.name,
-        body=decode(attempt.body),
+        body=body,
         results=decode(attempt.results),
         attempt=attempt.attempts + 1,
         fence=attempt.fence,
         trace_id=attempt.trace_id,
         span_id=attempt.span_id,
-        services=attempt.place.services(AttemptServices(attempt, folder)),
+        services=attempt.place.services(AttemptServices(attempt, folder, keeper)),
     )

@@ -25,6 +25,7 @@ from pipeline.store.gateway import rate_limits, settlement
 from pipeline.store.gateway.settlement import Crash, Fail, Release, Retry, Snooze, Transition, Verdict
 
 if TYPE_CHECKING:
+    from pipeline.declare.phase import PhaseSpec
     from pipeline.journey.attempt import Attempt
     from pipeline.worker.process import WorkerProcess
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 TRIES = 3
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 DEAD_LETTERED = ("exhausted", "poisoned")
+# Waits that pause a phase with a shared limit for every worker.
+SHARED = ("retry_after", "rate_limit")
 # How an attempt ends that others end: it was cancelled, or its worker looked dead.
 TAKEN_AWAY = ("lost", "cancelled", "crashed", "stale")
 
@@ -108,32 +111,50 @@ def _transition(attempt: Attempt, error: BaseException) -> Transition | None:
     """What the error makes of the job; None if the job is no longer the attempt's."""
     if isinstance(error, Interrupted):
         return _interrupted(attempt)
+    scale = settings.get().backoff_scale
+    transition = decide(error, attempt.spec, attempt.attempts, now=datetime.now(UTC), chance=_chance(), scale=scale)
+    if attempt.spec.shared_limit and isinstance(transition, Snooze) and transition.reason in SHARED:
+        seconds = transition.delay
+        insist(lambda connection: rate_limits.pause_queue(connection, attempt.spec.queue, seconds))
+    return transition
+
+
+def decide(
+    error: BaseException, spec: PhaseSpec, failures: int, *, now: datetime, chance: float, scale: float = 1.0
+) -> Transition | None:
+    """What an error of a phase makes of its job, after so many ``failures``. None: nothing, the job is another's.
+
+    ``chance`` in [0, 1) is for the backoff's jitter; ``scale`` multiplies the backoff.
+    """
     if isinstance(error, Cancelled | StaleClaim):
         return None
     if isinstance(error, Crashed):
         return Crash(str(error))
-    match classify(error, datetime.now(UTC)):
+    match classify(error, now):
         case SnoozeFor(seconds, reason, asked):
-            if attempt.spec.shared_limit and reason in ("retry_after", "rate_limit"):
-                insist(lambda connection: rate_limits.pause_queue(connection, attempt.spec.queue, seconds))
             return Snooze(reason, seconds, describe(error), asked=asked)
         case GiveUp():
             return Fail(describe(error))
         case _:
-            return _retry(attempt, describe(error))
+            return Retry(describe(error), spec.backoff.delay(failures + 1, chance) * scale)
+
+
+def out_of_time(spec: PhaseSpec) -> str:
+    """The error of an attempt that was ended by its time limit."""
+    return f"the time limit of {spec.time_limit:g} s was exceeded"
 
 
 def _interrupted(attempt: Attempt) -> Transition | None:
     if attempt.reason in ("shutdown", "blocked"):
         return Release()
     if attempt.reason == "time_limit":
-        return _retry(attempt, f"the time limit of {attempt.spec.time_limit:g} s was exceeded")
+        delay = attempt.spec.backoff.delay(attempt.attempts + 1, _chance())
+        return Retry(out_of_time(attempt.spec), delay * settings.get().backoff_scale)
     return None
 
 
-def _retry(attempt: Attempt, error: str) -> Retry:
-    plain = attempt.spec.backoff.delay(attempt.attempts + 1, random.random())  # noqa: S311  jitter
-    return Retry(error, plain * settings.get().backoff_scale)
+def _chance() -> float:
+    return random.random()  # noqa: S311  jitter
 
 
 def describe(error: BaseException) -> str:

@@ -4,62 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, overload
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 from uuid import UUID
 
+from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import BadInput
-from pipeline.declare.job import encode
+from pipeline.declare.job import PLAIN
+from pipeline.declare.options import Unique, check
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
+from pipeline.declare.registry import BadBody, body_codec
 from pipeline.observe.instruments import count
 from pipeline.store import database
 from pipeline.store.gateway import client
 from pipeline.store.gateway.callers import known, run
 
 if TYPE_CHECKING:
-    from typing import Unpack
+    from typing import TypeAlias, Unpack
 
+    from pydantic import BaseModel
+
+    from pipeline.declare.options import ManyJobs, OneJob
     from pipeline.store.gateway.callers import AsyncCaller, Caller, SyncCaller
 
-
-class Options(TypedDict, total=False):
-    """What ``submit`` and ``submit_many`` take, for type checkers; ``submit`` explains and spells it out."""
-
-    priority: int
-    batch: UUID | None
-    due: datetime | None
-    traceparent: str | None
-    rate_limit: str | None
+    # An object in JSON, or what its workflow says that a body is.
+    Body: TypeAlias = Mapping[str, Any] | BaseModel | "Dataclass"
 
 
-class OneJob(Options, total=False):
-    """Of ``submit`` alone."""
+class Dataclass(Protocol):
+    """An instance of a dataclass."""
 
-    key: str | None
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
-class ManyJobs(Options, total=False):
-    """Of ``submit_many`` alone."""
-
-    keys: Sequence[str] | None
+@overload
+def submit(caller: SyncCaller | None, workflow: str, body: Body | None = None, **options: Unpack[OneJob]) -> UUID: ...
 
 
 @overload
 def submit(
-    caller: SyncCaller | None, workflow: str, body: Mapping[str, Any] | None = None, **options: Unpack[OneJob]
-) -> UUID: ...
-
-
-@overload
-def submit(
-    caller: AsyncCaller, workflow: str, body: Mapping[str, Any] | None = None, **options: Unpack[OneJob]
+    caller: AsyncCaller, workflow: str, body: Body | None = None, **options: Unpack[OneJob]
 ) -> Coroutine[Any, Any, UUID]: ...
 
 
 def submit(
     caller: Caller,
     workflow: str,
-    body: Mapping[str, Any] | None = None,
+    body: Body | None = None,
     *,
     priority: int = 0,
     key: str | None = None,
@@ -67,6 +58,10 @@ def submit(
     due: datetime | None = None,
     traceparent: str | None = None,
     rate_limit: str | None = None,
+    unique: Unique | None = None,
+    debounce: timedelta | None = None,
+    tags: Sequence[str] | None = None,
+    expires: timedelta | datetime | None = None,
 ) -> UUID | Coroutine[Any, Any, UUID]:
     """Submit one job. It exists once the caller's transaction commits; without a caller, at once.
 
@@ -77,56 +72,77 @@ def submit(
     ``priority``: 0 to 9, 9 goes first. ``key``: the same key gives the same job. ``batch``: see ``open_batch``.
     ``due``: not before. ``traceparent``: joins the caller's trace. ``rate_limit``: what it shares with other jobs
     outside, one rate and one pause.
+
+    ``unique``: how long the key, or without one the body, stays the job's. ``"open"``: until it has ended; a further
+    submit is answered with it. A ``timedelta``: for so long. ``"replace"``: as open, but while the job waits unsent a
+    further submit gives it its own body, priority, tags and times, and once it was sent, a new job gets the key.
+    ``debounce``: as replace, and the job is due so long after the last submit.
+    ``tags``: up to 20 words to find jobs by. ``expires``: a job that has not begun by then fails and never starts.
     """
+    check(unique=unique, debounce=debounce, due=due, tags=tags, expires=expires, keyed=key is not None)
     call = client.submit_many(
         workflow,
-        [_encode(body or {}, 1)],
+        [_encode(workflow, body, 1)],
         priority=priority,
         keys=None if key is None else [key],
         batch=batch,
         due=due,
         traceparent=traceparent,
         rate_limit=rate_limit,
+        unique=unique,
+        debounce=debounce,
+        tags=tags,
+        expires=expires,
     )
     return run(caller, client.only(call))
 
 
 @overload
 def submit_many(
-    caller: SyncCaller | None, workflow: str, bodies: Sequence[Mapping[str, Any]], **options: Unpack[ManyJobs]
+    caller: SyncCaller | None, workflow: str, bodies: Sequence[Body], **options: Unpack[ManyJobs]
 ) -> list[UUID]: ...
 
 
 @overload
 def submit_many(
-    caller: AsyncCaller, workflow: str, bodies: Sequence[Mapping[str, Any]], **options: Unpack[ManyJobs]
+    caller: AsyncCaller, workflow: str, bodies: Sequence[Body], **options: Unpack[ManyJobs]
 ) -> Coroutine[Any, Any, list[UUID]]: ...
 
 
 def submit_many(
     caller: Caller,
     workflow: str,
-    bodies: Sequence[Mapping[str, Any]],
+    bodies: Sequence[Body],
     *,
     priority: int = 0,
-    keys: Sequence[str] | None = None,
+    keys: Sequence[str | None] | None = None,
     batch: UUID | None = None,
     due: datetime | None = None,
     traceparent: str | None = None,
     rate_limit: str | None = None,
+    unique: Unique | None = None,
+    debounce: timedelta | None = None,
+    tags: Sequence[str] | None = None,
+    expires: timedelta | datetime | None = None,
 ) -> list[UUID] | Coroutine[Any, Any, list[UUID]]:
     """Submit any number of jobs in one round trip, in their order."""
     if not bodies:
         return known(caller, [])
+    keyed = keys is not None and None not in keys
+    check(unique=unique, debounce=debounce, due=due, tags=tags, expires=expires, keyed=keyed)
     call = client.submit_many(
         workflow,
-        [_encode(body, place) for place, body in enumerate(bodies, 1)],
+        [_encode(workflow, body, place) for place, body in enumerate(bodies, 1)],
         priority=priority,
         keys=keys,
         batch=batch,
         due=due,
         traceparent=traceparent,
         rate_limit=rate_limit,
+        unique=unique,
+        debounce=debounce,
+        tags=tags,
+        expires=expires,
     )
     return run(caller, call)
 
@@ -153,7 +169,10 @@ def replay(caller: AsyncCaller, job_id: UUID) -> Coroutine[Any, Any, bool]: ...
 
 
 def replay(caller: Caller, job_id: UUID) -> bool | Coroutine[Any, Any, bool]:
-    """Start the phase of a failed job again, with fresh budgets. False if the job is not failed."""
+    """Start the phase of a failed job again, with fresh budgets. False if the job is not failed.
+
+    Or if its key was free since it failed (``unique``) and another job that has not ended has it now.
+    """
     return run(caller, client.replay(job_id))
 
 
@@ -171,7 +190,7 @@ def open_batch(
     caller: Caller, then: str | None = None, body: Mapping[str, Any] | None = None
 ) -> UUID | Coroutine[Any, Any, UUID]:
     """Open a batch; when it is sealed and all its jobs are final, a job of the workflow ``then`` is submitted, once."""
-    return run(caller, client.open_batch(then, _encode(body or {}, 1)))
+    return run(caller, client.open_batch(then, _encode(None, body, 1)))
 
 
 @overload
@@ -187,9 +206,13 @@ def seal_batch(caller: Caller, batch: UUID) -> Coroutine[Any, Any, None] | None:
     return run(caller, client.seal_batch(batch))
 
 
-def _encode(body: Mapping[str, Any], place: int) -> str:
+def _encode(workflow: str | None, body: object, place: int) -> str:
+    codec = PLAIN if workflow is None else body_codec(workflow)
     try:
-        encoded = encode(body)
+        encoded = codec.encode({} if body is None else body)
+    except DoesNotFit as error:
+        assert workflow is not None
+        raise BadBody(workflow, error, f"body {place}") from None
     except ValueError as error:
         raise BadInput(
             f"body {place} is not valid JSON: {error}; send references (strings, numbers, lists, objects)"

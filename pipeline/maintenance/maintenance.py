@@ -29,9 +29,11 @@ MOST_LETTERS = 1000
 
 
 class Maintenance:
-    """Every process has one; the leader's works: it recovers jobs of dead workers, adds up batches, reports.
+    """Every process has one; the leader's works: it recovers jobs of dead workers, adds up batches,
+    ends expired jobs, reports.
 
-    Woken by time and by NOTIFY: 'dead' when a worker was seen to be gone, 'batch' when a child's end is to be counted.
+    Woken by time and by NOTIFY: 'dead' when a worker was seen to be gone, 'batch' when a child's end is to be counted,
+    'expiry' when a job expires before the next look.
     """
 
     def __init__(self, config: Settings, worker_no: int, outbound: Outbound) -> None:
@@ -56,10 +58,12 @@ class Maintenance:
             lock.check()
             self._reclaim(connection, reclaimer)
             held = self._guarded(connection, upkeep.finish_batches)
+            expiry = self._guarded(connection, upkeep.expire)
             if monotonic() >= due:
                 due = monotonic() + self._config.health_seconds
                 self._guarded(connection, self._report)
             pauses = [due - monotonic(), reclaimer.next_look(), ASK_AGAIN if held else self._config.health_seconds]
+            pauses.append(ASK_AGAIN if expiry is None else expiry)
             if not told(connection):
                 self._leader.waiter.wait(connection, min(pauses))
                 told(connection)

@@ -1,7 +1,8 @@
 """Named points between two I/O calls, where a test makes the process die or lose an answer.
 
 ``PIPELINE_FAILPOINTS="claim.committed=lose,kill"``: what happens the first time, the second time, and so on. Unset, a
-point costs the look at an empty dictionary. docs/reference/failpoints.md is made of this list, and
+point costs the look at an empty dictionary. ``phase.ended@orders.charge=kill`` is for one phase alone, and a
+child process in which it runs dies instead of the worker. docs/reference/failpoints.md is made of this list, and
 tests/crash/test_failpoints.py kills a worker at every one.
 """
 
@@ -11,6 +12,7 @@ import os
 import signal
 import sys
 from typing import Final, NamedTuple
+from urllib.parse import quote
 
 from pipeline.declare.errors import BadInput
 
@@ -51,6 +53,16 @@ POINTS: Final[dict[str, Point]] = {
         "nothing is committed",
         f"{REDELIVERY}: takeover; the phase runs again, under a new fence",
     ),
+    "step.ended": Point(
+        "the function of a step has returned",
+        "its result is not kept",
+        f"{REDELIVERY}: takeover; the phase runs again, and this step with it",
+    ),
+    "step.committed": Point(
+        "the result of a step is kept",
+        "its phase has not heard of it",
+        f"{REDELIVERY}: takeover; the phase runs again, and gets the result without the step",
+    ),
     "complete.committed": Point(
         "the phase is completed; the job has ended, waits at the next gate or runs in the next phase",
         "its message is not acknowledged",
@@ -89,7 +101,14 @@ POINTS: Final[dict[str, Point]] = {
 KILL, LOSE, PASS = "kill", "lose", "pass"
 # Where somebody waits for an answer that can be lost.
 ANSWERED: Final = frozenset(
-    {"relay.published", "claim.committed", "complete.committed", "write.committed", "own_write.committed"}
+    {
+        "relay.published",
+        "claim.committed",
+        "step.committed",
+        "complete.committed",
+        "write.committed",
+        "own_write.committed",
+    }
 )
 # What is to happen the next time each point is reached.
 armed: dict[str, list[str]] = {}
@@ -102,27 +121,42 @@ class AnswerLost(Exception):
 def arm(chosen: str) -> None:
     """``name=action,action name=action``. Raises BadInput for what does not exist."""
     for part in chosen.split():
-        name, _, actions = part.partition("=")
-        wanted = actions.split(",")
+        place, _, actions = part.partition("=")
+        name, wanted = place.partition("@")[0], actions.split(",")
         known = {KILL, PASS, LOSE} if name in ANSWERED else {KILL, PASS}
         if name not in POINTS or not set(wanted) <= known:
             raise BadInput(
                 f"PIPELINE_FAILPOINTS: {part!r} is not a point ({', '.join(POINTS)}) with =kill, =pass or, where an "
                 "answer can be lost, =lose"
             )
-        armed[name] = wanted
+        armed[place] = wanted
 
 
-def reach(name: str) -> None:
+def step_place(queue: str, step: str) -> str:
+    """Where ``step.ended`` is for one step alone; its name may have any signs."""
+    return f"{queue}:{quote(step, safe='')}"
+
+
+def reach(name: str, place: str = "") -> None:
     """Die, lose the answer, or nothing. Called only while something is armed."""
-    actions = armed.get(name)
-    if not actions:
-        return
-    if (action := actions.pop(0)) == PASS:
-        return
-    sys.stderr.write(f"failpoint {name}: {action}\n")
-    sys.stderr.flush()
+    action = take(name) or take(f"{name}@{place}")
     if action == KILL:
-        os.kill(os.getpid(), signal.SIGKILL)
-        signal.pause()
-    raise AnswerLost(name)
+        die()
+    if action == LOSE:
+        raise AnswerLost(name)
+
+
+def take(place: str) -> str | None:
+    """What is to happen there this time, if anything is."""
+    actions = armed.get(place)
+    if not actions or (action := actions.pop(0)) == PASS:
+        return None
+    sys.stderr.write(f"failpoint {place}: {action}\n")
+    sys.stderr.flush()
+    return action
+
+
+def die() -> None:
+    """As if somebody had killed this process."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    signal.pause()

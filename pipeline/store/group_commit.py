@@ -1,13 +1,13 @@
-"""Group commit: claims and completions of all threads of a process go to PostgreSQL in one statement.
+"""Group commit: claims, steps and completions of all threads of a process go to PostgreSQL in one statement.
 
 A batch is whatever gathered while the previous one was being committed, and what the threads that it answered hand
-in right away. Attempts wait for their claims, and for the completion of a job that they may continue with; other
-completions are not waited for: the acknowledgement follows the commit."""
+in right away. Attempts wait for their claims and steps, and for the completion of a job that they may continue with;
+other completions are not waited for: the acknowledgement follows the commit."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
@@ -25,6 +25,7 @@ from pipeline.store.engine import Wire, connect
 if TYPE_CHECKING:
     from pipeline.broker.inbound import Delivery
     from pipeline.journey.attempt import Attempt
+    from pipeline.store.gateway.settlement import Kept
 
 HOLD_ALL = "SELECT pipeline.hold_all(%s::uuid[], %s::bigint[])"
 # Whether this very statement moved the job: an earlier one may have, whose answer was lost.
@@ -125,20 +126,24 @@ def read(
 
 log = logs.get("pipeline.committer")
 
-# Completions come first: a place that one job leaves can be taken by the next. Both halves have the columns of Row.
+# Completions come first: a place that one job leaves can be taken by the next. All parts have the columns of Row.
 COMPLETE = """SELECT place, verdict, max_attempts, fence, send, at,
         NULL AS body, NULL AS result, NULL::integer AS attempts, NULL::integer AS crashes,
         isolated, NULL::smallint AS priority, NULL AS holder, NULL AS trace_id, NULL AS span_id
     FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::text[])"""
+KEEP = """SELECT place, verdict, NULL::integer AS max_attempts, NULL::bigint AS fence, NULL::bigint AS send,
+        NULL::timestamptz AS at, NULL AS body, NULL AS result, NULL::integer AS attempts, NULL::integer AS crashes,
+        NULL::boolean AS isolated, NULL::smallint AS priority, NULL AS holder, NULL AS trace_id, NULL AS span_id
+    FROM pipeline.keep_steps(%s::uuid[], %s::bigint[], %s::text[], %s::text[])"""
 CLAIM = """SELECT place, verdict, max_attempts, fence, NULL AS send, NULL AS at,
         body::text, result::text, attempts, crashes, isolated, priority, holder, trace_id, span_id
     FROM pipeline.claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[])"""
 
 
 class Row(NamedTuple):
-    """A row of the statement: what both halves have, what only completions have, what only claims have.
+    """A row of the statement: what all parts have, what only completions have, what only claims have.
 
-    What a half does not have, or a verdict has no use for, is None.
+    What a part does not have, or a verdict has no use for, is None.
     """
 
     place: int
@@ -203,6 +208,7 @@ ClaimVerdict = Literal[
     "already_queued",
     "paused",
     "pool_full",
+    "expired",
 ]
 
 
@@ -230,6 +236,10 @@ class Signal(Protocol):
         """It is there. Saying so again changes nothing."""
 
 
+# Seconds that a thread waits without looking up.
+STRETCH = 0.5
+
+
 class ThreadSignal:
     """For a thread that blocks until then. A lock costs a third of what threading.Event does."""
 
@@ -244,8 +254,10 @@ class ThreadSignal:
             self._lock.release()
 
     def wait(self) -> None:
-        with self._lock:
+        # Between two stretches an interrupt reaches the thread.
+        while not self._lock.acquire(timeout=STRETCH):
             pass
+        self._lock.release()
 
 
 @dataclass(slots=True)
@@ -273,6 +285,28 @@ class Ask:
 
 
 @dataclass(slots=True)
+class Keep:
+    """The wish to keep what a step of an attempt returned."""
+
+    attempt: Attempt
+    name: str
+    value: str
+    signal: Signal
+    answer: Kept | BaseException | None = None
+
+    def verdict(self) -> Kept:
+        """Once it is answered."""
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        assert self.answer is not None
+        return self.answer
+
+    def resolve(self, answer: Kept | BaseException) -> None:
+        self.answer = answer
+        self.signal.set()
+
+
+@dataclass(slots=True)
 class Completion:
     """A finished phase; ``continuing`` is the next one's queue if this worker may continue with the job.
 
@@ -291,6 +325,32 @@ class Completion:
             self.signal.set()
 
 
+@dataclass(slots=True)
+class Group:
+    """What goes to PostgreSQL in one statement."""
+
+    completions: list[Completion] = field(default_factory=list)
+    keeps: list[Keep] = field(default_factory=list)
+    asks: list[Ask] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.completions) + len(self.keeps) + len(self.asks)
+
+    def singly(self) -> Iterator[Group]:
+        """Each by itself, in the order of the statement."""
+        yield from (Group(completions=[one]) for one in self.completions)
+        yield from (Group(keeps=[one]) for one in self.keeps)
+        yield from (Group(asks=[one]) for one in self.asks)
+
+
+class Answers(NamedTuple):
+    """PostgreSQL's, in the order of what was handed in."""
+
+    completed: list[Completed]
+    kept: list[Kept]
+    claimed: list[ClaimRow]
+
+
 class GroupStatement:
     """A connection of its own that carries groups to PostgreSQL and insists on an answer."""
 
@@ -300,12 +360,12 @@ class GroupStatement:
         self._worker_no = worker_no
         self._connection: Wire | None = None
 
-    def execute(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
-        """Try until PostgreSQL answers. Both functions give the same answer when a lost COMMIT is repeated."""
+    def execute(self, group: Group) -> Answers:
+        """Try until PostgreSQL answers. All functions give the same answer when a lost COMMIT is repeated."""
         delay = 0.05
         while True:
             try:
-                return self._once(asks, completions)
+                return self._once(group)
             except psycopg.Error as error:
                 if not database_is_unable(error):
                     raise
@@ -323,23 +383,29 @@ class GroupStatement:
             connection.close()
             self._connection = None
 
-    def _once(self, asks: list[Ask], completions: list[Completion]) -> tuple[list[Completed], list[ClaimRow]]:
+    def _once(self, group: Group) -> Answers:
         if self._connection is None:
             self._connection = connect(self._dsn, "committer")
         parts: list[str] = []
         values: list[Any] = []
-        if completions:
+        if group.completions:
             parts.append(COMPLETE)
-            values += self._worker_no, *_completion_values(completions)
-        if asks:
+            values += self._worker_no, *_completion_values(group.completions)
+        if group.keeps:
+            parts.append(KEEP)
+            values += _keep_values(group.keeps)
+        if group.asks:
             parts.append(CLAIM)
-            values += self._claim_values(asks)
+            values += self._claim_values(group.asks)
         found = self._connection.execute(" UNION ALL ".join(parts), values, prepare=True).fetchall()
         if failpoints.armed:
-            _reach(bool(asks), bool(completions))
+            _reach(group)
         rows = [Row._make(row) for row in found]
-        done, asked = sorted(rows[: len(completions)], key=_PLACE), sorted(rows[len(completions) :], key=_PLACE)
-        return [row.completed() for row in done], [row.claimed() for row in asked]
+        first, last = len(group.completions), len(group.completions) + len(group.keeps)
+        done, kept, asked = (sorted(part, key=_PLACE) for part in (rows[:first], rows[first:last], rows[last:]))
+        return Answers(
+            [row.completed() for row in done], [row.verdict for row in kept], [row.claimed() for row in asked]
+        )
 
     def _claim_values(self, asks: list[Ask]) -> tuple[Any, ...]:
         return (
@@ -352,11 +418,13 @@ class GroupStatement:
         )
 
 
-def _reach(claimed: bool, completed: bool) -> None:
+def _reach(group: Group) -> None:
     try:
-        if claimed:
+        if group.asks:
             failpoints.reach("claim.committed")
-        if completed:
+        if group.keeps:
+            failpoints.reach("step.committed")
+        if group.completions:
             failpoints.reach("complete.committed")
     except failpoints.AnswerLost as lost:
         raise psycopg.OperationalError(str(lost)) from lost
@@ -369,6 +437,15 @@ def _completion_values(completions: Sequence[Completion]) -> tuple[Any, ...]:
         _array(c.attempt.fence for c in completions),
         results if any(results) else _array(results),
         _array(c.continuing for c in completions),
+    )
+
+
+def _keep_values(keeps: Sequence[Keep]) -> tuple[Any, ...]:
+    return (
+        _array(keep.attempt.job_id.hex for keep in keeps),
+        _array(keep.attempt.fence for keep in keeps),
+        [keep.name for keep in keeps],
+        [keep.value for keep in keeps],
     )
 
 
@@ -401,8 +478,7 @@ class Committer:
         self._statement = GroupStatement(dsn, worker_id, worker_no)
         self._on_completed = on_completed
         self._on_refused = on_refused
-        self._asks: list[Ask] = []
-        self._completions: list[Completion] = []
+        self._group = Group()
         self._locked: list[Completion] = []
         self._ask_locked_at = 0.0
         self._changed = threading.Condition()
@@ -421,13 +497,19 @@ class Committer:
     def claim(self, ask: Ask) -> None:
         """Claim, together with what others ask for. The signal comes after the commit."""
         with self._changed:
-            self._asks.append(ask)
+            self._group.asks.append(ask)
+            self._wake()
+
+    def keep(self, keep: Keep) -> None:
+        """Keep a step, together with what others hand in. The signal comes after the commit."""
+        with self._changed:
+            self._group.keeps.append(keep)
             self._wake()
 
     def complete(self, completion: Completion) -> None:
         """Complete without waiting."""
         with self._changed:
-            self._completions.append(completion)
+            self._group.completions.append(completion)
             self._wake()
 
     def flush(self, timeout: float) -> bool:
@@ -437,7 +519,7 @@ class Committer:
                 self._flush_until = monotonic() + timeout
             self._flushing = True
             return self._changed.wait_for(
-                lambda: not (self._busy or self._asks or self._completions or self._locked),
+                lambda: not (self._busy or self._group or self._locked),
                 max(0.0, self._flush_until - monotonic()),
             )
 
@@ -453,52 +535,64 @@ class Committer:
             self._changed.notify()
 
     def _all_back(self) -> bool:
-        return len(self._completions) >= self._answered or self._stopping or self._flushing
+        back = len(self._group.completions) + len(self._group.keeps)
+        return back >= self._answered or self._stopping or self._flushing
 
     def _run(self) -> None:
         while True:
             with self._changed:
                 self._idle = True
                 pause = max(0.0, self._ask_locked_at - monotonic()) if self._locked else None
-                self._changed.wait_for(lambda: self._asks or self._completions or self._stopping, pause)
+                self._changed.wait_for(lambda: self._group or self._stopping, pause)
                 self._idle = False
                 if self._locked and monotonic() >= self._ask_locked_at:
-                    self._completions, self._locked = self._completions + self._locked, []
-                if self._stopping and not (self._asks or self._completions):
+                    self._group.completions += self._locked
+                    self._locked = []
+                if self._stopping and not self._group:
                     return
-                if not (self._asks or self._completions):
+                if not self._group:
                     continue
                 self._changed.wait_for(self._all_back, max(0.0, self._gather_until - monotonic()))
-                asks, self._asks = self._asks, []
-                completions, self._completions = self._completions, []
+                group, self._group = self._group, Group()
                 self._busy = True
-            self._commit(asks, completions)
+            self._commit(group)
             with self._changed:
                 self._busy = False
                 if self._flushing:
                     self._changed.notify_all()
 
-    def _commit(self, asks: list[Ask], completions: list[Completion]) -> None:
+    def _commit(self, group: Group) -> None:
         started = monotonic()
         try:
-            completed, answers = self._statement.execute(asks, completions)
+            answers = self._statement.execute(group)
         except psycopg.Error as error:
-            if len(asks) + len(completions) > 1:
-                self._one_by_one(asks, completions)
-            elif asks:
-                asks[0].resolve(error)
+            # One bad row must not fail its neighbours.
+            if len(group) > 1:
+                for one in group.singly():
+                    self._commit(one)
             else:
-                self._on_refused(completions[0], error)
-                completions[0].answered()
+                self._refused(group, error)
             return
-        if completions:
-            self._completed(list(zip(completions, completed, strict=True)))
-        self._answered = sum(answer.verdict == "claimed" for answer in answers)
-        self._answered += sum(isinstance(answer, Continued) for answer in completed)
+        if group.completions:
+            self._completed(list(zip(group.completions, answers.completed, strict=True)))
+        self._answered = sum(answer.verdict == "claimed" for answer in answers.claimed)
+        self._answered += sum(isinstance(answer, Continued) for answer in answers.completed)
+        self._answered += sum(answer == "won" for answer in answers.kept)
         ended = monotonic()
         self._gather_until = ended + min(ended - started, LONGEST)
-        for ask, answer in zip(asks, answers, strict=True):
-            ask.resolve(answer)
+        for keep, kept in zip(group.keeps, answers.kept, strict=True):
+            keep.resolve(kept)
+        for ask, claimed in zip(group.asks, answers.claimed, strict=True):
+            ask.resolve(claimed)
+
+    def _refused(self, group: Group, error: psycopg.Error) -> None:
+        for keep in group.keeps:
+            keep.resolve(error)
+        for ask in group.asks:
+            ask.resolve(error)
+        for completion in group.completions:
+            self._on_refused(completion, error)
+            completion.answered()
 
     def _completed(self, batch: list[tuple[Completion, Completed]]) -> None:
         locked = [completion for completion, completed in batch if isinstance(completed, Locked)]
@@ -510,10 +604,3 @@ class Committer:
             self._on_completed(batch)
         for completion in (*locked, *(completion for completion, _ in batch)):
             completion.answered()
-
-    def _one_by_one(self, asks: list[Ask], completions: list[Completion]) -> None:
-        """One bad row must not fail its neighbours."""
-        for completion in completions:
-            self._commit([], [completion])
-        for ask in asks:
-            self._commit([ask], [])

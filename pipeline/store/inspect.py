@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-import orjson
 from sqlalchemy import Connection, text
 
 from pipeline.declare.errors import BadInput
@@ -19,17 +18,23 @@ TIMELINE = text("""SELECT phase, attempt, part, started_at, ended_at, seconds, o
 ATTEMPTS = text("""SELECT phase, attempt, fence, outcome, pipeline.worker_name(worker, worker_no) AS worker,
     wait_reason, started_at, finished_at,
     left(error, 4000) AS error FROM pipeline.attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 200""")
+STEPS = text("""SELECT phase, name, at, octet_length(value) AS size,
+    CASE WHEN length(left(value, 1001)) > 1000 THEN left(value, 1000) || '…' ELSE value END AS preview
+    FROM pipeline.steps WHERE job_id = :id ORDER BY at DESC, phase, name LIMIT 200""")
 STATUS = text("SELECT status FROM pipeline.jobs WHERE id = :id")
 SAME = text("SELECT body = CAST(:body AS jsonb) AND priority = :priority FROM pipeline.jobs WHERE id = :id")
 ROW = """id, workflow, phase, status, priority, attempts, max_attempts, crashes, created_at, updated_at, completed_at,
     next_retry_at, locked_by, wait_reason, progress_done, progress_total, batch_id, rate_limit, trace_id,
+    idempotency_key, coalesce(tags, '{}') AS tags, expires_at,
     left(error_message, 4000) AS error_message"""
-LIST = text("SELECT ids, floor FROM pipeline.list_jobs(:workflow, :phase, :status, :before, :limit)")
+LIST = text("SELECT ids, floor FROM pipeline.list_jobs(:workflow, :phase, :status, :before, :limit, p_tag => :tag)")
 JOBS = text(f"SELECT {ROW} FROM pipeline.jobs WHERE id = ANY (:ids) ORDER BY id DESC")  # noqa: S608
 BATCH = """SELECT id, total, remaining, failed, sealed, callback_workflow, callback_job, created_at, completed_at
     FROM pipeline.batches WHERE id < :before"""
 BATCHES = text(f"{BATCH} ORDER BY id DESC LIMIT :limit")
 OPEN_BATCHES = text(f"{BATCH} AND completed_at IS NULL ORDER BY id DESC LIMIT :limit")
+# Why a job that is failed is not replayed.
+WITHOUT_ITS_KEY = "another job that has not ended has its key; wait until that has ended, or cancel it"
 NEWEST = UUID(int=2**128 - 1)
 PARTS = 1000
 WORKERS = text("""SELECT w.id, w.host, w.pid, w.threads, w.queues, w.started_at, w.heartbeat_at, w.counters,
@@ -45,7 +50,7 @@ FAILED = text("""SELECT id, workflow, phase, attempts, crashes, error_message, c
 
 
 def describe(job_id: UUID) -> dict[str, Any]:
-    """A job's row, its timeline, its attempts, and what its workflow stored."""
+    """A job's row, its timeline, its attempts, its steps, and what its workflow stored."""
     with database.engine().connect() as connection:
         found = look(connection, job_id)
     if found is None:
@@ -60,11 +65,13 @@ def look(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
         return None
     timeline = [dict(part) for part in connection.execute(TIMELINE, {"id": job_id}).mappings()][-PARTS:]
     attempts = [dict(part) for part in connection.execute(ATTEMPTS, {"id": job_id}).mappings()]
+    steps = [dict(step) for step in connection.execute(STEPS, {"id": job_id}).mappings()]
     output = _output(row["workflow"])
     return {
         "job": dict(row),
         "timeline": timeline,
         "attempts": attempts,
+        "steps": steps,
         "output": output(connection, job_id) if output else None,
     }
 
@@ -75,12 +82,14 @@ def jobs(
     workflow: str | None = None,
     phase: str | None = None,
     status: str | None = None,
+    tag: str | None = None,
     before: UUID | None = None,
     limit: int = 50,
 ) -> tuple[list[dict[str, Any]], UUID | None]:
     """Jobs that match, newest first, older than ``before``; and the job that was looked at last, if older ones were
     not: they may match as well."""
-    values = {"workflow": workflow, "phase": phase, "status": status, "before": before or NEWEST, "limit": limit}
+    values: dict[str, Any] = {"workflow": workflow, "phase": phase, "status": status, "tag": tag, "limit": limit}
+    values["before"] = before or NEWEST
     ids, floor = connection.execute(LIST, values).one()
     return [dict(row) for row in connection.execute(JOBS, {"ids": ids}).mappings()], floor
 
@@ -91,9 +100,9 @@ def status(connection: Connection, job_id: UUID) -> str | None:
     return found
 
 
-def is_same_wish(connection: Connection, job_id: UUID, body: Mapping[str, Any], priority: int) -> bool:
-    """Whether the job was submitted with this body and priority."""
-    values = {"id": job_id, "body": orjson.dumps(dict(body)).decode(), "priority": priority}
+def is_same_wish(connection: Connection, job_id: UUID, body: bytes, priority: int) -> bool:
+    """Whether the job was submitted with this body, which is JSON, and priority."""
+    values = {"id": job_id, "body": body.decode(), "priority": priority}
     return bool(connection.execute(SAME, values).scalar())
 
 

@@ -41,7 +41,8 @@ KNOWN = text("SELECT DISTINCT workflow FROM pipeline.phases WHERE workflow = ANY
 IN_FORCE = text("""
     SELECT workflow, phase, pool, queue_limit, max_attempts, max_crashes,
            extract(epoch FROM stale_after)::float AS stale_after, isolated, throttle_count, throttle_seconds
-    FROM pipeline.phases WHERE workflow = ANY (:workflows) AND position > 0 ORDER BY workflow, position
+    FROM pipeline.phases WHERE (CAST(:workflows AS text[]) IS NULL OR workflow = ANY (:workflows)) AND position > 0
+    ORDER BY workflow, position
 """)
 # One at a time: of two versions that meet a new workflow together, the second finds it known.
 ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock('pipeline.phases'::regclass::oid::integer, 0)")
@@ -73,8 +74,25 @@ def introduce(
         connection.execute(ONE_AT_A_TIME)
         known = _known(connection, declared)
         _write(connection, [workflow for name, workflow in declared.items() if name not in known], stale_after)
-    in_force = _in_force(connection, declared)
-    return [one for name in declared for one in _differences(declared[name], in_force.get(name, []), stale_after)]
+    return differences(connection, declared.values(), stale_after)
+
+
+def differences(
+    connection: Connection, workflows: Iterable[DeclaredWorkflow], stale_after: float | None
+) -> list[Difference]:
+    """Where the database and this code do not agree."""
+    declared = {workflow.name: workflow for workflow in workflows}
+    known = in_force(connection, declared)
+    return [one for name in declared for one in _differences(declared[name], known.get(name, []), stale_after)]
+
+
+def in_force(connection: Connection, workflows: Iterable[str] | None = None) -> dict[str, list[dict[str, Any]]]:
+    """By workflow, its phases in their order with the options that are in force; of all workflows by default."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    wanted = None if workflows is None else list(workflows)
+    for row in connection.execute(IN_FORCE, {"workflows": wanted}).mappings():
+        found.setdefault(row["workflow"], []).append(dict(row))
+    return found
 
 
 def _write(connection: Connection, workflows: list[DeclaredWorkflow], stale_after: float | None) -> None:
@@ -95,14 +113,6 @@ def _row(spec: PhaseSpec, position: int, stale_after: float | None) -> dict[str,
 
 def _known(connection: Connection, workflows: Iterable[str]) -> set[str]:
     return set(connection.execute(KNOWN, {"workflows": list(workflows)}).scalars())
-
-
-def _in_force(connection: Connection, workflows: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """By workflow, the rows of its phases in their order."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in connection.execute(IN_FORCE, {"workflows": list(workflows)}).mappings():
-        found.setdefault(row["workflow"], []).append(dict(row))
-    return found
 
 
 def _differences(

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID, uuid4
 
-from pipeline.declare.job import Done, Job, Services, as_done
+from pipeline.declare.job import Done, Job, as_done, decode
+from pipeline.declare.registry import body_codec
+from pipeline.declare.services import Services
 from pipeline.journey import submit as steer
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pipeline.declare.options import ManyJobs, OneJob
+    from pipeline.journey.submit import Body
     from pipeline.store.gateway.callers import SyncCaller
 
 
@@ -21,14 +26,8 @@ class JobDispatcher(Protocol):
     def submit(
         self,
         workflow: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        priority: int = 0,
-        key: str | None = None,
-        batch: UUID | None = None,
-        due: datetime | None = None,
-        traceparent: str | None = None,
-        rate_limit: str | None = None,
+        body: Body | None = None,
+        **options: Unpack[OneJob],
     ) -> UUID:
         """Submit one job; see pipeline.submit for the options."""
         ...
@@ -36,14 +35,8 @@ class JobDispatcher(Protocol):
     def submit_many(
         self,
         workflow: str,
-        bodies: Sequence[Mapping[str, Any]],
-        *,
-        priority: int = 0,
-        keys: Sequence[str] | None = None,
-        batch: UUID | None = None,
-        due: datetime | None = None,
-        traceparent: str | None = None,
-        rate_limit: str | None = None,
+        bodies: Sequence[Body],
+        **options: Unpack[ManyJobs],
     ) -> list[UUID]:
         """Submit many jobs in one round trip."""
         ...
@@ -70,50 +63,18 @@ class TransactionDispatcher:
     def submit(
         self,
         workflow: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        priority: int = 0,
-        key: str | None = None,
-        batch: UUID | None = None,
-        due: datetime | None = None,
-        traceparent: str | None = None,
-        rate_limit: str | None = None,
+        body: Body | None = None,
+        **options: Unpack[OneJob],
     ) -> UUID:
-        return steer.submit(
-            self.caller,
-            workflow,
-            body,
-            priority=priority,
-            key=key,
-            batch=batch,
-            due=due,
-            traceparent=traceparent,
-            rate_limit=rate_limit,
-        )
+        return steer.submit(self.caller, workflow, body, **options)
 
     def submit_many(
         self,
         workflow: str,
-        bodies: Sequence[Mapping[str, Any]],
-        *,
-        priority: int = 0,
-        keys: Sequence[str] | None = None,
-        batch: UUID | None = None,
-        due: datetime | None = None,
-        traceparent: str | None = None,
-        rate_limit: str | None = None,
+        bodies: Sequence[Body],
+        **options: Unpack[ManyJobs],
     ) -> list[UUID]:
-        return steer.submit_many(
-            self.caller,
-            workflow,
-            bodies,
-            priority=priority,
-            keys=keys,
-            batch=batch,
-            due=due,
-            traceparent=traceparent,
-            rate_limit=rate_limit,
-        )
+        return steer.submit_many(self.caller, workflow, bodies, **options)
 
     def cancel(self, job_id: UUID) -> bool:
         return steer.cancel(self.caller, job_id)
@@ -129,29 +90,17 @@ class MemoryDispatcher:
     def submit(
         self,
         workflow: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        priority: int = 0,
-        key: str | None = None,
-        batch: UUID | None = None,
-        due: datetime | None = None,
-        traceparent: str | None = None,
-        rate_limit: str | None = None,
+        body: Body | None = None,
+        **options: Unpack[OneJob],
     ) -> UUID:
-        self.submitted.append((workflow, dict(body or {})))
+        self.submitted.append((workflow, decode(body_codec(workflow).encode(body or {}))))
         return uuid4()
 
     def submit_many(
         self,
         workflow: str,
-        bodies: Sequence[Mapping[str, Any]],
-        *,
-        priority: int = 0,
-        keys: Sequence[str] | None = None,
-        batch: UUID | None = None,
-        due: datetime | None = None,
-        traceparent: str | None = None,
-        rate_limit: str | None = None,
+        bodies: Sequence[Body],
+        **options: Unpack[ManyJobs],
     ) -> list[UUID]:
         return [self.submit(workflow, body) for body in bodies]
 

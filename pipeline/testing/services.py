@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.declare.job import Services
+from pipeline.declare.job import PLAIN
+from pipeline.declare.services import Services
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -24,7 +25,10 @@ class FakeServices(Services):
         keep: Callable[[str, Mapping[str, Any]], bool | Awaitable[bool]] | None = None,
         report: Callable[[int, int], bool] | None = None,
         take_permit: Callable[[str, int], None] | None = None,
+        steps: Mapping[str, object] | None = None,
         temp_root: Path | None = None,
     ) -> None:
         own = {"read": read, "keep": keep, "report": report, "take_permit": take_permit, "temp_root": temp_root}
+        # What earlier attempts kept; what steps of this job return is added to it, as JSON.
+        self.steps.update((name, PLAIN.encode(value).decode()) for name, value in (steps or {}).items())
         self.__dict__.update({name: value for name, value in own.items() if value is not None})

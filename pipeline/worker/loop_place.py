@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipeline.declare.job import Done, Job, Services, Write
-from pipeline.declare.waited import Calls, LaterRows
+from pipeline.declare.job import Done, Job, Write
+from pipeline.declare.services import LaterRows, Services
 from pipeline.journey.attempt import AttemptServices, Place
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.worker.loop_writes import as_write
@@ -49,7 +49,7 @@ class LoopServices(Services):
     def __init__(self, services: AttemptServices, call: Callable[..., Awaitable[Any]]) -> None:
         self._services = services
         self._call = call
-        self.calls = Calls()
+        self.asynchronous = services.asynchronous
 
     @property
     def temp_root(self) -> Path:
@@ -62,6 +62,12 @@ class LoopServices(Services):
 
     def keep(self, statement: str, parameters: Mapping[str, Any]) -> Awaitable[bool]:
         return self.calls.later("keep", partial(self._call, self._services.keep, statement, parameters))
+
+    async def kept_steps(self) -> Mapping[str, str]:
+        return await self._services.kept_steps()
+
+    async def keep_step(self, name: str, value: str) -> bool:
+        return await self._services.keep_step(name, value)
 
     def report(self, done: int, total: int) -> Awaitable[bool]:
         return self.calls.later("progress", partial(self._call, self._services.report, done, total))
@@ -105,6 +111,9 @@ class LoopPlace(Place):
     async def look(self, look: Future[Answer]) -> Answer:
         return await asyncio.wrap_future(look)
 
+    async def pause(self, attempt: Attempt, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
     def stopper(self) -> Callable[[], None]:
         task = asyncio.current_task()
         assert task is not None
@@ -126,8 +135,7 @@ class LoopPlace(Place):
 
     async def returned(self, job: Job, value: Any) -> object:
         answer = await value
-        if isinstance(job.services, LoopServices):
-            job.services.calls.check()
+        job.services.calls.check()
         return answer
 
     def writer(self, attempt: Attempt, done: Done) -> Write:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, cast
@@ -31,6 +31,7 @@ from pipeline.journey.attempt import THREAD, Advance, Attempt, Held, execute, in
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.give_back import GiveBack
 from pipeline.journey.settle import DEAD_LETTERED, settle_error, settle_for_good
+from pipeline.journey.steps import keep_in_group
 from pipeline.journey.unclaimed import Holders
 from pipeline.maintenance import schedule, sweeps
 from pipeline.maintenance.leading import Leading
@@ -193,9 +194,9 @@ class WorkerProcess:
         """Whether this process works on the job."""
         return any(attempt.job_id == job_id for attempt in self.held.all())
 
-    def job(self, attempt: Attempt) -> Job:
+    def job(self, attempt: Attempt, phase: DeclaredPhase) -> Job:
         """The job as the phase function sees it."""
-        job = job_of(attempt, lambda: self.temp_root)
+        job = job_of(attempt, phase, lambda: self.temp_root, partial(keep_in_group, self.committer))
         # A child process makes the folder, and this process removes it.
         job.has_folder = attempt.isolated
         return job

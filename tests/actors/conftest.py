@@ -1,4 +1,4 @@
-"""A database whose changes are rolled back after each test."""
+"""Workers with the application's workflows, and a database whose changes are rolled back after each test."""
 
 from __future__ import annotations
 
@@ -7,9 +7,19 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Connection, Engine
 
+from pipeline import settings
 from pipeline.dev.services import Servers
 from pipeline.store.engine import engine as open_engine
 from tests.databases import Databases
+from tests.place import Place
+
+
+@pytest.fixture
+def place(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    place.workflows = "actors.workflows"
+    monkeypatch.setenv("PIPELINE_WORKFLOWS", place.workflows)
+    settings.get.cache_clear()
+    return place
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pika import BlockingConnection
 
-from tests.node import Node
+from pipeline.testing.servers.node import Node
 from tests.place import Place
 
 

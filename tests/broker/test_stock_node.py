@@ -14,7 +14,7 @@ from pipeline.dev.services import processes
 from pipeline.dev.services.ports import LOOPBACK, answers, free_port
 from pipeline.dev.services.rabbitmq_node import epmd_program
 from pipeline.dev.services.readiness import wait_until
-from tests.node import leave_queues
+from pipeline.testing.servers.node import leave_queues
 
 stock_node = factories.rabbitmq_proc()
 stock = factories.rabbitmq("stock_node", teardown=leave_queues)

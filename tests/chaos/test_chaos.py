@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, reconcile
+from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, StepCall, reconcile
 from tests.chaos.moments import JOB, NOON, OTHER, at
 
 PHASES = ("first", "second")
@@ -155,3 +155,23 @@ def test_what_is_left_in_queues_and_outbox_is_found() -> None:
         "2 rows of ended jobs are left in the outbox",
         "1 messages are left in queue chaos.first",
     ]
+
+
+def test_a_step_that_is_called_after_its_result_was_kept_is_found() -> None:
+    """Also twice in one attempt, or kept without a call; once more after a kill is as promised."""
+    kept = [StepCall(JOB, "first", "look", 2)]
+    fine = reconcile(replace(honest(), called=[StepCall(JOB, "first", "look", n) for n in (1, 2)], kept=kept), ())
+    assert not fine
+    late = reconcile(replace(honest(), called=[StepCall(JOB, "first", "look", n) for n in (2, 3)], kept=kept), ())
+    assert [sentence for sentence in late.duplicated if "under fence 3, after 2 had kept it" in sentence]
+    twice = reconcile(replace(honest(), called=[StepCall(JOB, "first", "look", 2)] * 2, kept=kept), ())
+    assert [sentence for sentence in twice.duplicated if "called step look 2 times in one attempt" in sentence]
+    uncalled = reconcile(replace(honest(), kept=kept), ())
+    assert [sentence for sentence in uncalled.unexplained if "which nobody called" in sentence]
+
+
+def test_two_jobs_of_one_key_and_a_waiter_that_nobody_tells_are_found() -> None:
+    """What unique="open" and result() promise."""
+    found = reconcile(replace(honest(), unique_twice=[(JOB, OTHER)], unanswered=[JOB]), ())
+    assert [sentence for sentence in found.duplicated if f"had its key while job {JOB} had it" in sentence]
+    assert [sentence for sentence in found.lost if "nobody told those who wait" in sentence]

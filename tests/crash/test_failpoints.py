@@ -14,6 +14,7 @@ from pipeline import submit
 from pipeline.declare.errors import BadInput
 from pipeline.observe import failpoints
 from tests.place import Place, lives
+from tests.step_notes import calls
 
 ONE_EACH = """SELECT count(*) FROM (SELECT FROM pipeline.attempts WHERE outcome = 'succeeded'
     GROUP BY job_id, phase HAVING count(*) > 1) twice"""
@@ -48,6 +49,10 @@ def ends_well(place: Place, *jobs: UUID) -> None:
         ("claim.committed=lose,kill", "plain", {}, 0),
         ("phase.ended=kill", "plain", {}, 0),
         ("phase.ended=pass,kill", "plain", {}, 0),
+        ("step.ended=kill", "stepped", {}, 0),
+        ("step.ended=pass,pass,kill", "strolled", {}, 0),
+        ("step.committed=kill", "stepped", {}, 0),
+        ("step.committed=lose,kill", "strolled", {}, 0),
         ("complete.committed=kill", "plain", {}, 0),
         ("complete.committed=lose,kill", "plain", {}, 0),
         ("complete.committed=pass,kill", "plain", {}, 0),
@@ -75,6 +80,8 @@ def test_another_worker_ends_the_job(place: Place, points: str, workflow: str, b
         ("claim.committed=lose complete.committed=lose", "plain", {}, 0),
         ("write.committed=lose", "triple", {}, 3),
         ("own_write.committed=lose", "single", {"do": "own_write"}, 1),
+        ("step.committed=lose,pass,lose", "stepped", {}, 0),
+        ("step.committed=lose,pass,lose", "strolled", {}, 0),
     ],
 )
 def test_a_lost_answer_alone_costs_nothing(
@@ -85,9 +92,10 @@ def test_a_lost_answer_alone_costs_nothing(
     job = submit(None, workflow, body)
     [row] = place.finished(job)
     assert (row["status"], row["crashes"]) == ("succeeded", 0)
-    place.until(lambda: place.logs().count("failpoint ") == len(points.split()), 10, "the log to tell of it")
+    place.until(lambda: place.logs().count(": lose") == points.count("lose"), 10, "the log to tell of it")
     assert place.count(ONE_EACH) == 0
     assert place.count("SELECT count(*) FROM ledger") == rows
+    assert all(times == 1 for times in calls(place, job).values())
 
 
 def test_a_dead_letter_is_one_after_all(place: Place) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 import pytest
 
-from pipeline import submit, submit_many
+from pipeline import job, submit, submit_many
 from pipeline.dev.services import Servers
 from tests import shared
 from tests.databases import Databases
@@ -24,7 +25,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 
 @pytest.fixture(scope="module")
 def databases(servers: Servers) -> Databases:
-    return Databases(servers, shared.TEMPLATE)
+    return Databases(servers.postgres, shared.TEMPLATE)
 
 
 def load(place: Place, n: int = 60) -> list[UUID]:
@@ -73,6 +74,20 @@ def test_every_job_finishes_when_postgresql_is_restarted(place: Place, mode: str
     jobs = load(place)
     place.servers.postgres.restart(mode)  # type: ignore[arg-type]
     all_well(place, jobs)
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_whoever_waits_for_a_result_waits_through_a_restart_of_postgresql(place: Place, mode: str) -> None:
+    """One job ends before the restart is over for the waiter, one after it."""
+    place.worker(threads=4)
+    jobs = submit_many(None, "single", [{"do": "sleep", "seconds": seconds} for seconds in (0.5, 4)])
+    with ThreadPoolExecutor(2) as threads:
+        waiting = [threads.submit(job(one).result, 60) for one in jobs]
+        place.until(
+            lambda: place.count("SELECT count(*) FROM pipeline.outbox WHERE awaited") == 2, 20, "two jobs to be awaited"
+        )
+        place.servers.postgres.restart(mode)  # type: ignore[arg-type]
+        assert [one.result() for one in waiting] == [{"fence": 1}, {"fence": 1}]
 
 
 def test_a_delay_of_a_day_holds_nothing_unacknowledged_and_survives_a_restart_of_everything(place: Place) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from tests.db.steps import Db
 
 MOMENTS = {
-    "jobs": "created_at ready_at updated_at next_retry_at sent_at locked_at heartbeat_at completed_at",
-    "outbox": "due_at sent_at",
+    "jobs": "created_at ready_at updated_at next_retry_at sent_at locked_at heartbeat_at completed_at expires_at",
+    "outbox": "due_at sent_at expires_at",
+    "keys": "until",
     "attempts": "ready_at due_at sent_at started_at finished_at",
     "workers": "started_at heartbeat_at confirmed_at stopped_at",
     "batches": "created_at completed_at",
@@ -21,3 +22,7 @@ def let_pass(db: Db, seconds: float) -> None:
     for table, columns in MOMENTS.items():
         moved = ", ".join(f"{column} = {column} - make_interval(secs => {seconds})" for column in columns.split())
         db.execute(f"UPDATE pipeline.{table} SET {moved}")
+    db.execute(
+        "SELECT setval('pipeline.expiry_look', greatest(last_value - %s, 1)) FROM pipeline.expiry_look",
+        (int(seconds * 1000),),
+    )

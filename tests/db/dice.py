@@ -19,6 +19,7 @@ STEPS = {
     "replay": 2,
     "cancel": 1,
     "undeliverable": 1,
+    "expire": 1,
     "admit": 1,
     "unsend": 2,
     "timed_waits_end": 1,

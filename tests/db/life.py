@@ -161,6 +161,17 @@ class Life:
         possible = job.allows(Step.UNDELIVERABLE) and dice.off == 0
         self._ask(possible, job.undeliverable, steps.undeliverable, job.id, job.send + dice.off)
 
+    def expire(self, dice: Dice) -> None:
+        """Its time is over, whatever it was."""
+        job = self._job(dice, Step.EXPIRE)
+        self.db.execute("UPDATE pipeline.jobs SET expires_at = now() WHERE id = %s", (job.id,))
+        possible = job.allows(Step.EXPIRE) and job.fence == 0
+        assert self._call(possible, steps.expire, job.id) == int(possible)
+        if possible:
+            job.expire()
+        else:
+            self.db.execute("UPDATE pipeline.jobs SET expires_at = NULL WHERE id = %s", (job.id,))
+
     # ---- what always holds
 
     def check(self) -> None:

@@ -129,6 +129,13 @@ class Job:
         self._go(Step.UNDELIVERABLE)
         self._end()
 
+    def expire(self) -> None:
+        self.fence += 1
+        self.outcomes[self.fence] = "expired"
+        self._go(Step.EXPIRE)
+        self.send += 1
+        self._end()
+
     def discard(self) -> None:
         self._go(Step.DISCARD)
         self.send += 1

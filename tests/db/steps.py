@@ -69,8 +69,11 @@ def everything(db: Db) -> dict[str, list[Row]]:
         "jobs": rows(db, "SELECT * FROM pipeline.jobs ORDER BY id"),
         "outbox": rows(db, "SELECT * FROM pipeline.outbox ORDER BY job_id"),
         "attempts": rows(db, "SELECT * FROM pipeline.attempts ORDER BY job_id, fence"),
+        "steps": rows(db, "SELECT * FROM pipeline.steps ORDER BY job_id, phase, name"),
         "batches": rows(db, "SELECT * FROM pipeline.batches ORDER BY id"),
         "places": rows(db, "SELECT * FROM pipeline.places ORDER BY phase_id, number"),
+        "keys": rows(db, "SELECT * FROM pipeline.keys ORDER BY workflow, key"),
+        "tags": rows(db, "SELECT * FROM pipeline.tags ORDER BY tag, job_id"),
     }
 
 
@@ -85,19 +88,22 @@ def nothing_changes(db: Db) -> Iterator[None]:
 
 
 def submit(db: Db, workflow: str = "single", body: Row | None = None, **named: Any) -> UUID:
-    """Options: priority, batch, traceparent, key, rate_limit, due (seconds from now)."""
-    due = named.pop("due", None)
+    """Options: priority, batch, traceparent, key, rate_limit, unique, tags; in seconds from now: due, debounce, expires."""
+    due, debounce, expires = (named.pop(name, None) for name in ("due", "debounce", "expires"))
     found: UUID = one(
         db,
-        "SELECT pipeline.submit(%s, %s, %s, %s, %s, %s, now() + make_interval(secs => %s::float), %s)",
+        """SELECT pipeline.submit(%s, %s, %s, %s, %s, %s, now() + make_interval(secs => %s::float), %s, %s,
+            make_interval(secs => %s::float), %s::text[], now() + make_interval(secs => %s::float))""",
         workflow,
         Jsonb(body or {}),
         named.pop("priority", 0),
-        named.pop("batch", None),
-        named.pop("traceparent", None),
-        named.pop("key", None),
+        *(named.pop(name, None) for name in ("batch", "traceparent", "key")),
         due,
         named.pop("rate_limit", None),
+        named.pop("unique", None),
+        debounce,
+        named.pop("tags", None),
+        expires,
     )
     assert not named, f"unknown options {named}"
     return found
@@ -252,6 +258,10 @@ def undeliverable(db: Db, job_id: UUID, send: int) -> bool:
     return bool(one(db, "SELECT pipeline.undeliverable(%s, %s, 'delivery limit')", job_id, send))
 
 
+def expire(db: Db, *jobs: UUID) -> int:
+    return int(one(db, "SELECT pipeline.expire(%s::uuid[])", list(jobs)))
+
+
 def open_batch(db: Db, then: str | None = None, body: Any = None) -> UUID:
     found: UUID = one(db, "SELECT pipeline.open_batch(%s, %s)", then, Jsonb({} if body is None else body))
     return found
@@ -271,13 +281,8 @@ def batch(db: Db, batch_id: UUID) -> Row:
 
 def sign_on(db: Db, worker: str, alive: bool = True) -> int:
     """Register a worker; it is alive while ``db`` holds its lock."""
-    number = int(
-        one(
-            db,
-            "INSERT INTO pipeline.workers (id, host, pid, threads, queues) VALUES (%s, 'h', 1, 1, '{}') RETURNING no",
-            worker,
-        )
-    )
+    adding = "INSERT INTO pipeline.workers (id, host, pid, threads, queues) VALUES (%s, 'h', 1, 1, '{}') RETURNING no"
+    number = int(one(db, adding, worker))
     if alive:
         db.execute("SELECT pg_advisory_lock('pipeline.workers'::regclass::oid::integer, %s)", (number,))
     return number

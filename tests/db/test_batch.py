@@ -64,6 +64,11 @@ def end_poisoned(db: Db, job_id: UUID) -> None:
         steps.crash(db, steps.hold(db, job_id))
 
 
+def overdue(db: Db, job_id: UUID) -> UUID:
+    db.execute("UPDATE pipeline.jobs SET expires_at = now() WHERE id = %s", (job_id,))
+    return job_id
+
+
 ENDS: dict[str, Callable[[Db, UUID], object]] = {
     "succeeded": lambda db, job_id: steps.complete(db, steps.hold(db, job_id)),
     "failed": lambda db, job_id: steps.fail(db, steps.hold(db, job_id)),
@@ -72,6 +77,7 @@ ENDS: dict[str, Callable[[Db, UUID], object]] = {
     "cancelled while it waits": steps.cancel,
     "cancelled while it runs": lambda db, job_id: steps.cancel(db, steps.hold(db, job_id).job),
     "undeliverable": lambda db, job_id: steps.undeliverable(db, job_id, 1),
+    "expired": lambda db, job_id: steps.expire(db, overdue(db, job_id)),
 }
 
 

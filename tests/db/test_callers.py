@@ -165,7 +165,7 @@ def test_a_workflow_submits_for_every_caller(app: Application, database: Db) -> 
     one = app.ask(single.submit({"n": 0}, session=app.caller, key="k"))
     many = app.ask(single.submit_many([{"n": 1}, {"n": 2}], session=app.caller))
     app.commit()
-    assert [steps.job(database, job)["body"]["n"] for job in (one, *many)] == [0, 1, 2]
+    assert [steps.job(database, job.id)["body"]["n"] for job in (one, *many)] == [0, 1, 2]
 
 
 def test_a_connection_that_commits_each_statement_submits_at_once(url: str, database: Db) -> None:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from tests.db import steps
 from tests.db.steps import Db
+from tests.db.test_keep_steps import keep_steps
 
 
 def delete(db: Db, *jobs: UUID) -> int:
@@ -16,12 +17,14 @@ def test_nothing_is_left_of_them_whatever_they_were_doing(database: Db) -> None:
     """Waiting, running, finished: no row in any table; the neighbour stays."""
     stays, waits = steps.submit(database, due=steps.FUTURE), steps.submit(database, due=steps.FUTURE)
     runs, done = steps.held(database), steps.held(database)
+    keep_steps(database, (runs, "fetch", "1"), (done, "fetch", "1"))
     steps.complete(database, done)
     assert delete(database, waits, runs.job, done.job) == 3
     found = steps.everything(database)
     assert [row["id"] for row in found["jobs"]] == [stays]
     assert [row["job_id"] for row in found["outbox"]] == [stays]
     assert found["attempts"] == []
+    assert found["steps"] == []
 
 
 def test_the_running_attempt_learns_that_it_lost(database: Db) -> None:

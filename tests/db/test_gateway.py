@@ -32,12 +32,15 @@ from pipeline.store.group_commit import (
     Completed,
     Completion,
     Continued,
+    Group,
     GroupStatement,
     HandedOver,
+    Keep,
     Locked,
     Lost,
     Repeated,
     Succeeded,
+    ThreadSignal,
     complete_all,
 )
 from tests.attempts import attempt
@@ -116,7 +119,7 @@ class _Delivery:
 def test_one_statement_for_claims_and_completions_answers_each_in_its_place(
     servers: Servers, lasting: Lasting, database: Db
 ) -> None:
-    """Completions first, then claims, whatever order PostgreSQL answers in."""
+    """Completions first, then steps, then claims, whatever order PostgreSQL answers in."""
     number = steps.sign_on(database, "w1")
     ends, lost, next_one = steps.held(database), steps.held(database), steps.submit(database)
     steps.admit(database)
@@ -124,16 +127,22 @@ def test_one_statement_for_claims_and_completions_answers_each_in_its_place(
     row = steps.job(database, next_one)
     asks = [_ask(uuid4(), 1), _ask(next_one, row["send"])]
     completions = [_completion(Hold(lost.job, 99)), _completion(ends)]
-    completed, claimed = group.execute(asks, completions)
+    keeps = [_keep(Hold(lost.job, 99)), _keep(lost)]
+    completed, kept, claimed = group.execute(Group(completions, keeps, asks))
     assert completed == [Lost(), Succeeded()]
+    assert kept == ["lost", "won"]
     assert [one.verdict for one in claimed] == ["unknown_job", "claimed"]
     assert (claimed[1].fence, claimed[1].max_attempts, claimed[1].body) == (1, row["max_attempts"], "{}")
     assert (claimed[1].trace_id, claimed[1].span_id, claimed[1].holder) == (row["trace_id"], row["span_id"], None)
     handed: list[Completed]
-    handed, _ = group.execute([], [_completion(steps.held(database, "triple"))])
+    handed, _, _ = group.execute(Group([_completion(steps.held(database, "triple"))]))
     assert isinstance(handed[0], HandedOver)
     assert group._connection is not None
     group._connection.close()
+
+
+def _keep(hold: Hold) -> Keep:
+    return Keep(_completion(hold).attempt, "fetch", '"a page"', ThreadSignal())
 
 
 def _ask(job: object, send: int) -> Ask:

@@ -159,6 +159,31 @@ def test_a_running_job_keeps_its_processor_when_pools_become_places(engine: Engi
         assert connection.exec_driver_sql(states).all() == [("act-processor-1", "idle"), ("act-processor-2", "busy")]
 
 
+def test_the_keys_of_jobs_are_kept_when_they_get_a_table_of_their_own(engine: Engine) -> None:
+    """A database that the version before made: the same key still gives the same job, and old outcomes stay."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE SCHEMA pipeline")
+        upgrade(connection, HERE / "migrations", "versions", "pipeline", "0102")
+        connection.exec_driver_sql(
+            "INSERT INTO pipeline.phases (workflow, phase, position, queue, actor, queue_limit, max_attempts, max_crashes,"
+            " stale_after) VALUES ('old', 'act', 1, 'old.act', 'old.act', 10, 3, 3, '5 minutes')"
+        )
+        job = connection.exec_driver_sql(
+            "INSERT INTO pipeline.jobs (workflow, phase, body, trace_id, span_id, max_attempts, idempotency_key, status,"
+            " completed_at) VALUES ('old', 'act', '{}', 'a', 'b', 3, 'k', 'succeeded', now()) RETURNING id"
+        ).scalar_one()
+        connection.exec_driver_sql(
+            "INSERT INTO pipeline.attempts (job_id, fence, attempt, ready_at, finished_at, phase, outcome)"
+            f" VALUES ('{job}', 1, 1, now(), now(), 'act', 'succeeded')"
+        )
+    assert migrate(engine)
+    with engine.begin() as connection:
+        submit = "SELECT pipeline.submit('old', p_key => %s)"
+        assert connection.exec_driver_sql(submit, ("k",)).scalar_one() == job
+        assert connection.exec_driver_sql(submit, ("l",)).scalar_one() != job
+        assert connection.exec_driver_sql("SELECT outcome FROM pipeline.attempts").scalars().all() == ["succeeded"]
+
+
 def test_a_function_that_returns_something_else_now_is_replaced(url: str, engine: Engine) -> None:
     """CREATE OR REPLACE cannot do that."""
     migrate(engine)

@@ -15,6 +15,7 @@ import pytest
 from tests.db import steps
 from tests.db.conftest import Connect
 from tests.db.steps import Db, Hold
+from tests.db.test_keep_steps import keep_steps
 
 OURS = """SELECT p.oid::regprocedure::text AS name, p.prosrc AS body, p.prosecdef AS definer, p.proconfig AS settings,
         pg_get_functiondef(p.oid) AS definition, l.lanname AS language
@@ -44,6 +45,7 @@ def test_every_function_does_its_work_without_a_search_path(db: Db) -> None:
     _ends(db)
     _gates(db)
     _batches(db)
+    _keys(db)
     _rate_limits(db)
     _lost_workers(db)
     _operators(db, number)
@@ -136,6 +138,7 @@ def _gates(db: Db) -> None:
     steps.rows(db, "SELECT pipeline.still_sent(%s, %s)", [job], [sent["send"]])
     steps.rows(db, "SELECT * FROM pipeline.expected_messages(0)")
     steps.rows(db, "SELECT * FROM pipeline.unclaimed(now())")
+    steps.rows(db, "SELECT * FROM pipeline.await_ends(%s)", [job])
     steps.rows(db, "SELECT * FROM pipeline.overtaken(now(), 1)")
     steps.rows(db, "SELECT * FROM pipeline.unstarted_messages(now(), '1 minute')")
     steps.rows(db, "SELECT pipeline.resend('single.act', now(), 0)")
@@ -145,6 +148,7 @@ def _gates(db: Db) -> None:
     steps.admit(db, asleep=True)
     pooled = steps.held(db, "pooled")
     assert steps.one(db, "SELECT pipeline.hold_all(%s, %s)", [pooled.job], [pooled.fence]) == pooled.job
+    keep_steps(db, (pooled, "fetch", "1"))
     assert steps.complete(db, pooled)["verdict"] in ("done", "handed_over")
     steps.rows(db, "SELECT pipeline.set_places(id, pool) FROM pipeline.phases")
     steps.rows(db, "SELECT * FROM pipeline.next_due()")
@@ -163,6 +167,19 @@ def _batches(db: Db) -> None:
     # Refused in the words of a job's body.
     with pytest.raises(psycopg.Error, match="not a JSON object"):
         steps.open_batch(db, "single", [1])
+
+
+def _keys(db: Db) -> None:
+    steps.rows(
+        db, "SELECT pipeline.submit_many('single', '{\"{}\", \"{}\"}', p_keys => '{a, b}', p_unique => '1 hour')"
+    )
+    job = steps.submit(db, key="k", debounce=60.0)
+    assert steps.submit(db, key="k", unique="replace", tags=["vip"]) == job
+    assert steps.fail(db, steps.hold(db, job)) == "failed"
+    assert steps.replay(db, job)
+    late = steps.submit(db, expires=-1.0)
+    steps.rows(db, "SELECT pipeline.expire_due()")
+    assert steps.outcomes(db, late) == ["expired"]
 
 
 def _rate_limits(db: Db) -> None:
@@ -218,6 +235,7 @@ def _reports(db: Db) -> None:
         "new_id()",
         f"timeline('{hold.job}')",
         f"timeline('{uuid4()}')",
+        f"job_status(ARRAY['{hold.job}'::uuid])",
     ):
         steps.rows(db, f"SELECT * FROM pipeline.{report}")
     for view in ("running_jobs", "processors", "counters"):

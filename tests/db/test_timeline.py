@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
@@ -124,14 +125,19 @@ def test_a_cancelled_jobs_timeline_ends_with_the_cancel(database: Db, moment: st
     assert last == {"waiting": ("throttled", 2), "running": ("running", 5), "backing off": ("backing off", 9)}[moment]
 
 
-@pytest.mark.parametrize("end", ["cancelled", "undeliverable"])
+@pytest.mark.parametrize("end", ["cancelled", "undeliverable", "expired"])
 def test_a_job_that_ended_in_the_queue_was_queued(database: Db, end: str) -> None:
     """Its message was in the broker: that is not the gate's doing."""
-    job_id = steps.submit(database)
+    job_id = steps.submit(database, expires=5)
     clock.let_pass(database, 2)
     steps.admit(database)
     clock.let_pass(database, 3)
-    assert steps.cancel(database, job_id) if end == "cancelled" else steps.undeliverable(database, job_id, 1)
+    ends: dict[str, Callable[[], object]] = {
+        "cancelled": lambda: steps.cancel(database, job_id),
+        "undeliverable": lambda: steps.undeliverable(database, job_id, 1),
+        "expired": lambda: steps.expire(database, job_id),
+    }
+    assert ends[end]()
     assert lengths(timeline(database, job_id)) == [("throttled", 2), ("queued", 3)]
 
 

@@ -16,6 +16,10 @@ BROKEN = {
            JOIN pipeline.outbox o ON o.job_id = j.id FULL JOIN pipeline.places c ON c.job_id = j.id AND c.phase_id = p.id
            WHERE (j.id IS NOT NULL AND p.pool IS NOT NULL AND o.sent_at IS NOT NULL) <> (c.job_id IS NOT NULL)""",
     "a job has one place": "SELECT job_id FROM pipeline.places WHERE job_id IS NOT NULL GROUP BY job_id HAVING count(*) > 1",
+    "a key belongs to a job that has it": """SELECT k.job_id FROM pipeline.keys k LEFT JOIN pipeline.jobs j ON j.id = k.job_id
+           WHERE (j.workflow, j.idempotency_key) IS DISTINCT FROM (k.workflow, k.key)""",
+    "a job that has not begun expires by its row in the outbox": """SELECT o.job_id FROM pipeline.outbox o JOIN pipeline.jobs j ON j.id = o.job_id
+           WHERE o.expires_at IS NOT NULL AND (j.fence > 0 OR o.expires_at IS DISTINCT FROM j.expires_at)""",
     "a batch counts its children that have not ended": """SELECT b.id FROM pipeline.batches b LEFT JOIN pipeline.jobs j ON j.batch_id = b.id GROUP BY b.id
            HAVING b.remaining <> count(j.id) FILTER (WHERE j.counted IS NULL) OR b.total <> count(j.id)
                OR (b.completed_at IS NOT NULL) <> (b.sealed AND b.remaining = 0)""",

@@ -28,6 +28,8 @@ def test_names_in_the_guides_exist(page: Path) -> None:
     known = "".join(
         (ROOT / "docs" / name).read_text() for name in ("metrics.md", "reference/sql.md", "reference/settings.md")
     )
+    # Fixtures of the test kit.
+    known += (ROOT / "pipeline" / "testing" / "plugin.py").read_text()
     # What compose.yaml alone knows: it gives these to the servers, not to us.
     known += (ROOT / "compose.yaml").read_text()
     named = set(re.findall(r"\b(?:pipeline|PIPELINE|MODEL|OCR|GEMINI|CACHE|JOB)_\w+", text)) - {"JOB_ID"}

@@ -66,6 +66,19 @@ async def main() -> None:
 
 asyncio.run(main())
 """
+WAITING = """
+import asyncio
+import os
+from sqlalchemy import create_engine
+from sqlalchemy.ext.asyncio import create_async_engine
+from shop.waiting import pack_now, pack_soon, progress
+from shop.workflows import orders
+
+url = os.environ["DATABASE_URL"].replace("postgresql://", "postgresql+psycopg://")
+print(pack_now(create_engine(url), "a lamp"))
+print(asyncio.run(pack_soon(create_async_engine(url), "a chair")))
+print(list(progress(str(orders.submit({"item": "a table"}))))[-1])
+"""
 
 
 @pytest.fixture
@@ -116,3 +129,10 @@ def test_the_drivers_examples_work(place: Place, shop: Path) -> None:
     run(place, shop, script(shop, DRIVERS))
     jobs = [("a chair", "pending"), ("a lamp", "pending"), ("a table", "cancelled")]
     assert stored(place) == (["a lamp", "a chair"], jobs)
+
+
+def test_the_results_are_waited_for(place: Place, shop: Path) -> None:
+    """In a thread, on an event loop, and with progress."""
+    place.worker(PIPELINE_WORKFLOWS="shop.workflows", PYTHONPATH=f"{ROOT}:{shop}")
+    packed, soon, seen = run(place, shop, script(shop, WAITING)).splitlines()
+    assert (packed, soon, seen.strip()) == ("a lamp", "a chair", "pack: succeeded")

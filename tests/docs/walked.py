@@ -20,7 +20,7 @@ walked = Workflow("walked")
 
 
 @walked.phase
-def step(job: Job) -> dict[str, int]:
+def step(job: Job) -> dict[str, Any]:
     return {"n": job.body["n"] + 1}
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from pipeline import submit, submit_many
 from pipeline.declare.errors import BadInput
-from tests.commands import pipeline
-from tests.place import ROOT, Place
+from tests.commands import pipeline, pipeline_here
+from tests.place import ISOLATED, ROOT, Place
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ NUMBERS = ["1e20", "1.989e30", "-1e300", "123456789012345678901234567890", "1e40
 @pytest.mark.parametrize("workflow", ["triple", "caged"])
 def test_a_number_of_any_size_goes_its_way_and_holds_nobody_up(place: Place, workflow: str) -> None:
     """JSON knows no limit and PostgreSQL keeps all digits; what a worker cannot count with must not stop the relay."""
-    worker = place.worker()
+    worker = place.worker(PIPELINE_WORKFLOWS=ISOLATED)
     statement = "SELECT pipeline.submit(%s, %s::jsonb) AS id"
     jobs = [place.rows(statement, workflow, f'{{"n": {number}}}')[0]["id"] for number in NUMBERS]
     jobs += [submit(None, workflow, {"n": 1e20}), submit(None, workflow, {"n": 7})]
@@ -159,7 +159,7 @@ def test_no_settings_at_all_points_to_the_private_servers(tmp_path: Path) -> Non
     ],
 )
 def test_the_command_line_refuses_in_one_sentence(place: Place, words: tuple[str, ...], says: str) -> None:
-    answer = pipeline(place, *words)
+    answer = pipeline_here(place, *words)
     assert answer.returncode == 1 and says in answer.stderr and "Traceback" not in answer.stderr
 
 

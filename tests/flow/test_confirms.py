@@ -11,8 +11,8 @@ import pytest
 from pika import BlockingConnection
 
 from pipeline.broker.outbound import Link, Outbound, Outgoing
+from pipeline.testing.servers.node import Node
 from tests.messages import ready
-from tests.node import Node
 from tests.place import Place
 
 Publish = Callable[..., list[UUID]]

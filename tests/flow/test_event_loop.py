@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from pipeline import cancel, submit, submit_many
-from tests.place import Place
+from tests.place import ISOLATED, Place
 
 
 def test_async_phases_run_and_are_carried_through_with_one_message(place: Place) -> None:
@@ -27,7 +27,7 @@ def test_many_wait_at_once_beside_one_thread(place: Place) -> None:
 
 def test_phases_of_each_kind_follow_one_another(place: Place) -> None:
     """A message carries a job only between phases of one kind; between the others it goes through the gate."""
-    place.worker(threads=2)
+    place.worker(threads=2, PIPELINE_WORKFLOWS=ISOLATED)
     [row] = place.finished(submit(None, "mixed"))
     assert (row["status"], row["send"]) == ("succeeded", 5)
     assert place.count("SELECT count(*) FROM ledger") == 4

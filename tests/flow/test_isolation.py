@@ -55,8 +55,7 @@ def start(place: Place, *command: str, isolated: bool = True, slow: float = 0, l
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    place._workers.append(process)
-    place._logs.append(log)
+    place._workers.adopt(process, log)
     place.until(lambda: "ready for action" in log.read_text(), 30, "the worker")
 
 

@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import psycopg
@@ -13,8 +14,8 @@ import pytest
 from psycopg.errors import InsufficientPrivilege
 from sqlalchemy import create_engine
 
-from pipeline import cancel, open_batch, replay, seal_batch, submit
-from tests.commands import pipeline
+from pipeline import cancel, job, open_batch, replay, seal_batch, settings, submit
+from tests.commands import pipeline, pipeline_here
 from tests.db import steps
 from tests.place import Place
 
@@ -111,6 +112,27 @@ def test_a_client_submits_and_cancels_from_python_in_its_own_transaction(
     assert place.count("SELECT count(*) FROM pipeline.jobs WHERE id = %s", never) == 0
 
 
+def test_a_client_waits_for_results_and_watches(
+    place: Place, granted: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handle needs no more than a submit, in the process and over its own connection."""
+    monkeypatch.setenv("DATABASE_URL", granted("client"))
+    settings.get.cache_clear()
+    hold, other = steps.held(place.db), steps.submit(place.db)
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(job(hold.job).result, 20)
+        place.until(lambda: place.count("SELECT count(*) FROM pipeline.outbox WHERE awaited"), 20, "the waiter")
+        steps.complete(place.db, hold, {"n": 1})
+        assert waiting.result() == {"n": 1}
+    watching = job(other).watch()
+    assert next(watching).state == "pending"
+    assert job(other).cancel() and not job(other).replay()
+    assert [status.state.value for status in watching] == ["cancelled"]
+    place.db.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pipeline result'"
+    )
+
+
 def test_triggers_of_the_application_do_their_work_inside_of_a_clients_call(
     place: Place, granted: Callable[[str], str]
 ) -> None:
@@ -168,9 +190,9 @@ def test_an_operator_repairs_without_a_right_to_write(place: Place, granted: Cal
         ("pause", "triple"),
         ("resume", "triple"),
     ):
-        answer = pipeline(place, *words, "--json", DATABASE_URL=operator)
+        answer = pipeline_here(place, *words, "--json", DATABASE_URL=operator)
         assert answer.returncode == 0, (words, answer.stderr)
-    answer = pipeline(place, "verify", "--json", DATABASE_URL=operator)
+    answer = pipeline_here(place, "verify", "--json", DATABASE_URL=operator)
     assert answer.returncode == 0, answer.stderr
     assert str(lost.job) in answer.stdout and place.job(lost.job)["status"] == "pending"
     with psycopg.connect(operator, autocommit=True) as connection:
@@ -198,5 +220,5 @@ def test_an_operator_repairs_without_a_right_to_write(place: Place, granted: Cal
 )
 def test_a_grant_that_cannot_be_is_refused_in_one_sentence(place: Place, wish: str, said: str) -> None:
     """No trace of a stack, and exit code 1."""
-    answer = pipeline(place, "migrate", "--grant", wish)
+    answer = pipeline_here(place, "migrate", "--grant", wish)
     assert (answer.returncode, answer.stderr.splitlines(keepends=True)[-1]) == (1, said)

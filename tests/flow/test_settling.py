@@ -25,7 +25,7 @@ from pipeline.store import database
 from pipeline.store.group_commit import Repeated
 from tests.attempts import attempt
 from tests.db import steps
-from tests.place import Place
+from tests.place import ISOLATED, Place
 
 if TYPE_CHECKING:
     from pipeline.worker.process import WorkerProcess
@@ -82,7 +82,7 @@ def test_an_error_that_nobody_thought_of_leaves_no_job_without_an_end(place: Pla
 
 def test_an_isolated_phase_whose_job_is_held_is_not_killed_for_it(place: Place) -> None:
     """Its limit is three seconds and its first crash is its last; the work was done when the application came."""
-    place.worker(threads=1)
+    place.worker(threads=1, PIPELINE_WORKFLOWS=ISOLATED)
     job = submit(None, "hasty", {"do": "ledger"})
     place.running(job)
     with psycopg.connect(place.database_url) as app:

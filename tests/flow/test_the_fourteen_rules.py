@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from pipeline import cancel, open_batch, replay, seal_batch, submit, submit_many
 from pipeline.store import database
 from tests.messages import publish, publish_raw, take
-from tests.place import Place
+from tests.place import ISOLATED, Place
 
 
 def envelope(job: UUID, queue: str = "single.act", **header: object) -> dict[str, object]:
@@ -147,7 +147,7 @@ def test_rule_4_an_isolated_phase_dies_alone_with_its_cause_recorded(
     place: Place, workflow: str, do: str, cause: str
 ) -> None:
     """A crash, a memory hog and an endless loop take down only their own child process."""
-    place.worker(threads=2)
+    place.worker(threads=2, PIPELINE_WORKFLOWS=ISOLATED)
     place.db.execute("UPDATE pipeline.phases SET max_crashes = 1 WHERE workflow = 'caged'")
     [pid] = place.pids()
     job = submit(None, workflow, {"do": do, "seconds": 60})
@@ -158,7 +158,7 @@ def test_rule_4_an_isolated_phase_dies_alone_with_its_cause_recorded(
 
 def test_rule_4_an_isolated_phase_keeps_every_guarantee(place: Place) -> None:
     """Results, writes, errors and waits come through the child as they would without one."""
-    place.worker(threads=3)
+    place.worker(threads=3, PIPELINE_WORKFLOWS=ISOLATED)
     good, flaky, waits, hopeless = submit_many(
         None, "caged", [{"do": "ledger"}, {"do": "flaky"}, {"do": "wait", "times": 1}, {"do": "permanent"}]
     )

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from pika import BlockingConnection
 
-from pipeline import settings, submit_many
+from pipeline import settings, submit, submit_many
 from pipeline.journey.submit import open_batch, seal_batch
 from pipeline.maintenance.verify import Finding, verify
 from tests.place import Place
@@ -141,6 +141,19 @@ def test_a_batch_that_counts_wrong_counts_right_again(place: Place) -> None:
         lambda: place.count("SELECT count(*) FROM pipeline.batches WHERE completed_at IS NOT NULL"), what="the callback"
     )
     assert place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'plain'") == 1
+
+
+def test_a_key_and_a_tag_of_a_job_that_is_gone_go(place: Place) -> None:
+    """Somebody deleted the job by hand; another job gets the key at once all the same."""
+    job = submit(None, "single", key="k", tags=["vip"])
+    keeps = submit(None, "single", key="l", tags=["vip"])
+    place.db.execute("DELETE FROM pipeline.outbox WHERE job_id = %s", (job,))
+    place.db.execute("DELETE FROM pipeline.jobs WHERE id = %s", (job,))
+    found = [(one.problem, one.detail) for one in verify(settings.get(), repair=False)]
+    assert found == [("key of a job that does not have it", "single: k"), ("tag of a job that does not have it", "vip")]
+    assert all(one.repaired for one in verify(settings.get(), repair=True))
+    assert verify(settings.get(), repair=False) == []
+    assert submit(None, "single", key="l") == keeps
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import datetime
+from uuid import UUID
 
 import pytest
 from sqlalchemy import text
@@ -52,11 +53,45 @@ def test_jobs_are_found_by_workflow_phase_and_state(say: Say) -> None:
     assert "wanted" in say("jobs", "--status", "cancelled")
 
 
+def test_jobs_are_submitted_with_tags_and_found_by_them(say: Say) -> None:
+    """A list and a job show them."""
+    one = say("submit", "single", "--tag", "vip", "--tag", "eu").strip()
+    say("submit", "single", "--tag", "eu")
+    [row] = json.loads(say("jobs", "--tag", "vip", "--json"))
+    assert (row["id"], row["tags"]) == (one, ["vip", "eu"])
+    # A narrow terminal breaks a cell between two words.
+    assert "vip," in say("jobs") and "vip, eu" in say("status", one)
+    assert ids(say("jobs", "--tag", "vip", "--status", "failed", "--json")) == []
+
+
+def test_a_command_says_how_long_a_key_is_kept_and_when_a_job_expires(place: Place, say: Say) -> None:
+    """Times as for a pause."""
+    one = say("submit", "single", '{"n": 1}', "--unique", "open")
+    assert say("submit", "single", '{"n": 1}', "--unique", "open") == one
+    assert say("submit", "single", '{"n": 1}', "--unique", "1h", "--key", "k") != one
+    assert say("submit", "single", '{"n": 1}', "--debounce", "10m", "--key", "l") != one
+    hours = UUID(say("submit", "single", "--expires", "2h").strip())
+    assert abs((place.job(hours)["expires_at"] - place.job(hours)["created_at"]).total_seconds() - 7200) < 1
+    assert "expires at" in say("status", str(hours))
+    for option in ("--unique", "--debounce", "--expires"):
+        with pytest.raises(BadInput, match=f"{option} takes a time"):
+            say("submit", "single", option, "soon")
+
+
+def test_a_replay_that_is_refused_for_its_key_says_so(place: Place, say: Say) -> None:
+    """The job is failed, and stays so."""
+    job = say("submit", "single", "--key", "k", "--unique", "open").strip()
+    place.rows("SELECT pipeline.undeliverable(%s, 1, 'x')", job)
+    say("submit", "single", "--key", "k", "--unique", "open")
+    with pytest.raises(BadInput, match="another job that has not ended has its key"):
+        say("replay", job)
+
+
 def test_a_page_is_full_although_few_of_the_jobs_that_wait_match(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     """PostgreSQL looks at so many at once; the command asks until it has what was wanted, or nothing is left."""
     wanted = [str(submit(None, "triple")) for _ in range(2)]
     submit_many(None, "single", [{}] * 9)
-    few = "SELECT ids, floor FROM pipeline.list_jobs(:workflow, :phase, :status, :before, :limit, 3)"
+    few = "SELECT ids, floor FROM pipeline.list_jobs(:workflow, :phase, :status, :before, :limit, 3, :tag)"
     monkeypatch.setattr(inspect, "LIST", text(few))
     assert sorted(ids(say("jobs", "--workflow", "triple", "--json"))) == sorted(wanted)
 

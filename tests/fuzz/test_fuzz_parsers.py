@@ -171,7 +171,7 @@ def _read_pdfs(folder: Path, n: int) -> Counter[str]:
         path.write_bytes(spoil_bytes(PDF, chance))
         try:
             with open_pdf(path, settings) as found:
-                found.render(1)
+                found.page(1)
             counts["read"] += 1
         except PipelineError:
             counts["refused"] += 1

@@ -12,11 +12,12 @@ from typing import Any
 
 from pipeline.dev.services import Servers
 from pipeline.dev.services.postgres_cluster import binary
+from pipeline.testing.servers.workers import kill_group
 from tests.place import Place
-from tests.processes import kill_group
 
 SHOP = Path(__file__).parent / "shop"
-DEADLINE = 60.0
+# For a machine with twenty other things to do: what is not there by then does not come.
+DEADLINE = 240.0
 READY = "ready for action"
 
 
@@ -64,7 +65,7 @@ class Host(Place):
 
     def start(self, program: str, *arguments: str, says: str, **extra: str) -> tuple[subprocess.Popen[bytes], str]:
         """A program that stays, once it has said that it is ready; with what it said."""
-        log = self.folder / f"{len(self._logs)}-{program}.log"
+        log = self.folder / f"{self._workers.count}-{program}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [str(self.programs / program), *arguments],
@@ -74,8 +75,7 @@ class Host(Place):
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._workers.append(process)
-        self._logs.append(log)
+        self._workers.adopt(process, log)
 
         def ready() -> re.Match[str] | None:
             assert process.poll() is None, log.read_text()
@@ -95,7 +95,7 @@ class Host(Place):
         process.wait()
 
     def said(self, process: subprocess.Popen[bytes]) -> str:
-        return self._logs[self._workers.index(process)].read_text()
+        return self._workers.log(process)
 
     def dump(self) -> str:
         """Everything in the database outside of the schema ``pipeline``, as PostgreSQL writes it down, with all rows."""
@@ -119,7 +119,6 @@ class Host(Place):
 
     def close(self) -> None:
         """Leave no process behind."""
-        for process in self._workers:
-            self.kill(process)
+        self._workers.close()
         if self._db is not None:
             self._db.close()

@@ -44,9 +44,9 @@ def plain(
     reveal_type(replay(f, job))  # bool
     reveal_type(open_batch(a))  # UUID
     seal_batch(a, job)
-    reveal_type(orders.submit())  # UUID
-    reveal_type(orders.submit({"n": 1}, session=d))  # UUID
-    reveal_type(orders.submit_many([{}], session=a))  # list[UUID]
+    reveal_type(orders.submit())  # JobHandle[Any]
+    reveal_type(orders.submit({"n": 1}, session=d))  # JobHandle[Any]
+    reveal_type(orders.submit_many([{}], session=a))  # list[JobHandle[Any]]
 
 
 async def awaited(
@@ -69,8 +69,8 @@ async def awaited(
     reveal_type(await replay(f, job))  # bool
     reveal_type(await open_batch(a))  # UUID
     await seal_batch(a, job)
-    reveal_type(await orders.submit({"n": 1}, session=d))  # UUID
-    reveal_type(await orders.submit_many([{}], session=a))  # list[UUID]
+    reveal_type(await orders.submit({"n": 1}, session=d))  # AsyncJobHandle[Any]
+    reveal_type(await orders.submit_many([{}], session=a))  # list[AsyncJobHandle[Any]]
 """
 REFUSED = """# mypy: enable-error-code="truthy-bool"
 from uuid import UUID

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from pipeline import Done, Job, JobDispatcher, MemoryDispatcher, TransactionDispatcher, run_handler
+from pipeline.declare.options import ManyJobs, OneJob
 from pipeline.journey import submit as steer
 from pipeline.testing import FakeServices
 
@@ -21,8 +22,16 @@ def options(function: Any, *leave_out: str) -> dict[str, Parameter]:
 @pytest.mark.parametrize("dispatcher", [JobDispatcher, MemoryDispatcher, TransactionDispatcher])
 @pytest.mark.parametrize("name", ["submit", "submit_many"])
 def test_a_dispatcher_takes_the_options_of_submit(dispatcher: type, name: str) -> None:
-    """Each spelled out, with its type and default; one that is new in submit must be here, too."""
-    assert options(getattr(dispatcher, name), "self") == options(getattr(steer, name), "caller")
+    """Type checkers know them by one declaration; one that is new in submit must be there, too."""
+    kind = OneJob if name == "submit" else ManyJobs
+    taken = options(getattr(dispatcher, name), "self")
+    assert taken.pop("options").annotation == f"Unpack[{kind.__name__}]"
+    offered = options(getattr(steer, name), "caller")
+    assert {*taken, *kind.__annotations__} == {*offered}
+    assert all(taken[one] == offered[one] for one in taken)
+    assert {one: str(hint.__forward_arg__) for one, hint in kind.__annotations__.items()} == {
+        one: offered[one].annotation for one in kind.__annotations__
+    }
 
 
 def test_a_transaction_dispatcher_passes_every_option_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,9 +39,8 @@ def test_a_transaction_dispatcher_passes_every_option_on(monkeypatch: pytest.Mon
     passed: list[dict[str, Any]] = []
     for name in ("submit", "submit_many"):
         monkeypatch.setattr(steer, name, lambda caller, workflow, what, **given: passed.append(given))
-        wanted: dict[str, Any] = {key: object() for key in options(getattr(TransactionDispatcher, name))}
-        for key in ("self", "workflow", "body", "bodies"):
-            wanted.pop(key, None)
+        kind = OneJob if name == "submit" else ManyJobs
+        wanted: dict[str, Any] = {key: object() for key in kind.__annotations__}
         getattr(TransactionDispatcher(), name)("orders", {}, **wanted)
         assert passed.pop() == wanted
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.declare.phase import PhaseSpec, Throttle, idempotency_key
+from pipeline.declare.phase import PhaseSpec, Throttle, idempotency_key, read_size
 from pipeline.journey.message import build, parse
 
 names = st.from_regex(r"\A[a-z][a-z0-9]*(-[a-z0-9]+){0,3}\Z").filter(lambda name: len(name) <= 60)
@@ -93,3 +93,27 @@ def test_an_idempotency_key_is_stable_and_differs_between_phases(job: object, on
     """G4: the same for every attempt."""
     assert idempotency_key(job, one) == idempotency_key(str(job), one)
     assert (idempotency_key(job, one) == idempotency_key(job, other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("2 GiB", 2 << 30),
+        ("512MiB", 512 << 20),
+        ("1.5 kb", 1500),
+        ("3 TB", 3 * 10**12),
+        ("7 B", 7),
+        (12, 12),
+        (None, None),
+    ],
+)
+def test_a_size_is_a_number_or_a_text(text: int | str | None, size: int | None) -> None:
+    """With the units of 1,000 and of 1,024."""
+    assert read_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["much", "2 GiBs", "-1 KB", "", "2"])
+def test_a_size_that_cannot_be_read_is_refused(text: str) -> None:
+    """With an example."""
+    with pytest.raises(ValueError, match="is not a size: write a number of bytes, or a text such as '512 MiB'"):
+        read_size(text)

@@ -133,5 +133,5 @@ const COLUMNS = [
   { name: "Decision", cell: (task) => task.decision ?? h("span", { class: "soft" }, "–") },
   { name: "Item", cell: (task) => h("span", { class: "mono" }, task.qid ?? "–") },
   { name: "Score", number: true, cell: (task) => (task.score === null ? "–" : task.score.toFixed(2)) },
-  { name: "Error", wide: true, cell: (task) => (task.error_message ? cut(task.error_message, 120) : "") },
+  { name: "Why", wide: true, cell: (task) => cut(task.error_message ?? task.why, 160) },
 ];

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from pipeline.declare.extension import extensions, load
-from pipeline.front.api import dead, events, health, jobs, overview, session, stats
+from pipeline.front.api import dead, events, health, jobs, overview, results, session, stats, workflows
 from pipeline.front.api.http import errors
 from pipeline.front.api.http.guessing import Guessing
 from pipeline.front.api.http.remember import Remembered
@@ -22,7 +22,7 @@ from pipeline.observe import metrics
 from pipeline.settings import Settings
 from pipeline.store.gateway import reading
 
-PARTS = (jobs, dead, overview, events, session, health)
+PARTS = (jobs, results, workflows, dead, overview, events, session, health)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -37,6 +37,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.checks = Remembered(health.check, 5)
     app.state.metrics = Remembered(_metrics, 2)
     app.state.listeners = 0
+    app.state.waiting = 0
     app.state.stopping = Event()
     for part in PARTS:
         app.include_router(part.router)
@@ -67,5 +68,6 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
         schema.setdefault("components", {}).setdefault("schemas", {})["Problem"] = SCHEMA
         complete(schema)
+        workflows.describe_bodies(schema)
         app.openapi_schema = schema
     return app.openapi_schema

@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pipeline.front.api import dead_jobs
+from pipeline.front import dead_jobs
 from pipeline.front.api.http.auth import Operator, Viewer
 from pipeline.front.api.http.cursors import decode_cursor, plain_text
 from pipeline.front.api.http.fields import Name, Text

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from pipeline.declare.options import MOST_TAGS, OneJob, Until
+from pipeline.declare.registry import body_codec
 from pipeline.declare.states import Status
 from pipeline.front.api.http.auth import Operator, Viewer
 from pipeline.front.api.http.cursors import decode_cursor, encode_cursor
-from pipeline.front.api.http.fields import Body, JobId, Moment, Name, Priority, Text
+from pipeline.front.api.http.fields import Body, JobId, Moment, Name, Priority, Seconds, Tag, Text, typed
 from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
 from pipeline.front.api.http.problem import Problem, conflict, not_found
 from pipeline.front.api.http.responses import problems
@@ -35,6 +38,26 @@ class NewJob(BaseModel):
     body: Body = Field(default_factory=dict)
     priority: Priority = 0
     due: Moment | None = Field(default=None, description="not before this moment")
+    unique: Until | Seconds | None = Field(
+        default=None, description="how long the key, or without one the body, stays the job's: open, replace or seconds"
+    )
+    debounce: Seconds | None = Field(default=None, description="due so long after the last submit")
+    tags: list[Tag] = Field(default_factory=list, max_length=MOST_TAGS)
+    expires: Moment | Seconds | None = Field(default=None, description="fail unless it has begun by then")
+
+    def options(self, key: str | None, traceparent: str | None) -> OneJob:
+        """As ``submit`` takes them."""
+        unique, expires = self.unique, self.expires
+        return {
+            "key": key,
+            "traceparent": traceparent,
+            "priority": self.priority,
+            "due": self.due,
+            "unique": timedelta(seconds=unique) if isinstance(unique, float) else unique,
+            "debounce": None if self.debounce is None else timedelta(seconds=self.debounce),
+            "tags": self.tags,
+            "expires": timedelta(seconds=expires) if isinstance(expires, float) else expires,
+        }
 
 
 class Reason(BaseModel):
@@ -57,13 +80,15 @@ def submit(
     """Submit a job. It is accepted also while RabbitMQ is away.
 
     With an Idempotency-Key the same request gives the same job, however often it is sent; the key belongs to the
-    workflow, and with another body or priority it is refused (409).
+    workflow, and with another body or priority it is refused (409). With ``unique`` or ``debounce`` it is not refused:
+    they say which job another request gets.
     """
+    body = typed(wish.workflow, wish.body)
     with transaction() as connection:
-        job = steer.submit(
-            connection, wish.workflow, wish.body, priority=wish.priority, due=wish.due, key=key, traceparent=traceparent
-        )
-        if key is not None and not inspect.is_same_wish(connection, job, wish.body, wish.priority):
+        job = steer.submit(connection, wish.workflow, body, **wish.options(key, traceparent))
+        kept = key is not None and wish.unique is None and wish.debounce is None
+        encoded = body_codec(wish.workflow).encode
+        if kept and not inspect.is_same_wish(connection, job, encoded(body), wish.priority):
             raise Problem(
                 409,
                 "Key used before",
@@ -81,6 +106,7 @@ def list_jobs(
     workflow: Annotated[Name | None, Query()] = None,
     phase: Annotated[Name | None, Query()] = None,
     status: Annotated[Status | None, Query()] = None,
+    tag: Annotated[Tag | None, Query()] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Page[JobRow]:
@@ -92,6 +118,7 @@ def list_jobs(
             workflow=workflow,
             phase=phase,
             status=status,
+            tag=tag,
             before=place[0] if place else None,
             limit=limit + 1,
         )
@@ -103,19 +130,21 @@ def list_jobs(
 
 @router.get("/{job_id}", responses=ONE)
 def show(who: Viewer, job_id: JobId) -> JobDetail:  # noqa: ARG001
-    """One job: its row, where its time went, its attempts, what its workflow stored."""
+    """One job: its row, where its time went, its attempts, its steps, what its workflow stored."""
     with transaction() as connection:
         found = inspect.look(connection, job_id)
     if found is None:
         raise not_found("job", job_id)
     row = found["job"]
     row["error_message"] = shorten(row["error_message"])
+    row["tags"] = row["tags"] or []
     return JobDetail(
         job=JobRow.model_validate(row),
         body=shorten(row["body"]),
         result=shorten(row["result"]),
         timeline=found["timeline"],
         attempts=found["attempts"],
+        steps=found["steps"],
         output=shorten(found["output"]),
     )
 
@@ -138,7 +167,11 @@ def replay(who: Operator, job_id: JobId) -> Changed:  # noqa: ARG001
         done = steer.replay(connection, job_id)
         status = _status(connection, job_id)
     if not done:
-        raise conflict(f"job {job_id} is {status}; only a failed job can be replayed")
+        raise conflict(
+            f"job {job_id} was not replayed: {inspect.WITHOUT_ITS_KEY}"
+            if status == Status.FAILED
+            else f"job {job_id} is {status}; only a failed job can be replayed"
+        )
     return Changed(id=job_id, status=status)
 
 

@@ -30,6 +30,9 @@ class JobRow(BaseModel):
     progress_total: int | None
     batch_id: UUID | None
     rate_limit: str | None
+    idempotency_key: str | None = Field(description="given, or made from the body")
+    tags: list[str]
+    expires_at: datetime | None = Field(description="a job that has not begun by then fails")
     trace_id: str
     error_message: str | None = Field(description="cut to 4000 characters")
 
@@ -62,6 +65,16 @@ class Attempt(BaseModel):
     error: str | None
 
 
+class Step(BaseModel):
+    """A step whose result was kept."""
+
+    phase: str
+    name: str
+    at: datetime
+    size: int = Field(description="bytes of JSON")
+    preview: str = Field(description="its JSON, cut to 1000 characters")
+
+
 class JobDetail(BaseModel):
     """Everything about a job. Long texts and lists in body, result and output are cut, and say so."""
 
@@ -70,7 +83,28 @@ class JobDetail(BaseModel):
     result: dict[str, Any] | None = Field(description="what its phases returned, by phase")
     timeline: list[Part]
     attempts: list[Attempt] = Field(description="the newest 200")
+    steps: list[Step] = Field(description="the newest 200")
     output: Any = Field(description="what its workflow stored")
+
+
+class JobResult(BaseModel):
+    """What the last phase of a job returned, whole."""
+
+    id: UUID
+    status: str
+    result: Any
+
+
+class Unfinished(BaseModel):
+    """Where a job is that has not ended."""
+
+    id: UUID
+    status: str
+    phase: str
+    attempts: int
+    wait_reason: str | None = Field(description="why it does not run just now")
+    due_at: datetime | None = Field(description="until when, if it waits for a time")
+    progress: tuple[int, int] | None = Field(description="done and total, as its phase reported")
 
 
 class Accepted(BaseModel):

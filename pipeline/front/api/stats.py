@@ -11,7 +11,9 @@ from pipeline.front.database import transaction
 from pipeline.store.gateway import reading
 from pipeline.store.gateway.reading import Recent
 
-ENDED = frozenset({"succeeded", "retried", "exhausted", "failed", "crashed", "stale", "poisoned", "undeliverable"})
+ENDED = frozenset(
+    {"succeeded", "retried", "exhausted", "failed", "crashed", "stale", "poisoned", "undeliverable", "expired"}
+)
 
 
 def compute() -> Stats:

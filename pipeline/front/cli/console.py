@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
+import typer
 from rich.console import Console
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
 # Into a pipe or a file nothing wraps, and what a narrow column cuts off is lost.
 PIPED = 200

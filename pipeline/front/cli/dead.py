@@ -12,15 +12,15 @@ from rich.table import Table
 
 from pipeline.declare.errors import BadInput
 from pipeline.front.cli import jobs as cli_jobs
-from pipeline.front.cli.console import console
-from pipeline.front.cli.jobs import Json, job_column, read_id
+from pipeline.front.cli.console import Json, console
+from pipeline.front.cli.jobs import job_column, read_id
 from pipeline.front.database import transaction
 from pipeline.store import inspect
 from pipeline.store.gateway import client
 
 if TYPE_CHECKING:
-    from pipeline.front.api import dead_jobs
-    from pipeline.front.api.dead_jobs import Group
+    from pipeline.front import dead_jobs
+    from pipeline.front.dead_jobs import Group
 
 out = console()
 dead = typer.Typer(no_args_is_help=True, help="Jobs that failed: list, look, run again, discard; also by their cause.")
@@ -82,7 +82,7 @@ def replay(
     as_json: Json = False,
 ) -> None:
     """Run failed jobs again: those named, or a group's, one as a canary and then the rest at a rate."""
-    from pipeline.front.api import dead_jobs
+    from pipeline.front import dead_jobs
 
     _one_way(jobs, group)
     if group is not None:
@@ -110,7 +110,7 @@ def discard(
     as_json: Json = False,
 ) -> None:
     """Take failed jobs off the list: they become cancelled, with the reason."""
-    from pipeline.front.api import dead_jobs
+    from pipeline.front import dead_jobs
 
     _one_way(jobs, group)
     if group is not None:
@@ -131,7 +131,7 @@ def _one_way(jobs: list[str] | None, group: str | None) -> None:
 
 
 def _groups(workflow: str | None, limit: int) -> list[dict[str, Any]]:
-    from pipeline.front.api import dead_jobs
+    from pipeline.front import dead_jobs
 
     with transaction() as connection:
         rows = dead_jobs.groups(connection, workflow, None, limit)
@@ -144,7 +144,7 @@ def _short(name: str) -> str:
 
 
 def _find(given: str) -> Group:
-    from pipeline.front.api.dead_jobs import Group
+    from pipeline.front.dead_jobs import Group
 
     found = [row["group"] for row in _groups(None, 1000) if given in (row["id"], row["group"])]
     if len(found) != 1:
@@ -154,7 +154,7 @@ def _find(given: str) -> Group:
 
 def _of_group(given: str, act: dead_jobs.Act, most: int, again: bool = True) -> tuple[int, bool]:
     """So many jobs a transaction, until the group is empty or, without ``again``, once."""
-    from pipeline.front.api import dead_jobs
+    from pipeline.front import dead_jobs
 
     group, total = _find(given), 0
     while True:

@@ -1,46 +1,73 @@
-"""Commands about jobs: submit, jobs, status, cancel, replay, workers."""
+"""Commands about jobs: submit, jobs, status, result, cancel, replay, workers."""
 
 from __future__ import annotations
 
 import json
-import sys
+from datetime import timedelta
 from socket import gethostname
-from typing import Annotated, Any
+from typing import Annotated, Any, cast, get_args
 from uuid import UUID
 
 import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from pipeline.declare.errors import BadInput
+from pipeline.declare.errors import BadInput, JobCancelled, JobFailed
+from pipeline.declare.options import Until
 from pipeline.declare.states import Status
-from pipeline.front.cli.console import console
-from pipeline.front.cli.workflows import check_phase, need_workflows
+from pipeline.front.cli import bodies
+from pipeline.front.cli.console import Json, console
+from pipeline.front.cli.times import seconds_of
+from pipeline.front.cli.workflows import check_phase, load_workflows, need_workflows
 from pipeline.front.database import transaction
+from pipeline.handle import JobHandle
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 out = console()
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    for command in (submit, jobs, status, cancel, replay, workers):
+    app.command(cls=bodies.WithBody)(submit)
+    for command in (jobs, status, result, cancel, replay, workers):
         app.command()(command)
 
 
 def submit(
     workflow: Annotated[str, typer.Argument(help="For example: orders")],
-    body: Annotated[str, typer.Argument(help="A JSON object, or - to read it from standard input.")] = "{}",
+    body: Annotated[
+        list[str] | None,
+        typer.Argument(help="A JSON object, - to read it from standard input, or words such as order=17 note=quick."),
+    ] = None,
+    *,
     priority: Annotated[int, typer.Option(help="0 … 9; 9 goes first.")] = 0,
     key: Annotated[str | None, typer.Option(help="The same key gives the same job.")] = None,
+    unique: Annotated[
+        str | None, typer.Option(metavar="open|replace|TIME", help="How long the key, or the body, stays the job's.")
+    ] = None,
+    debounce: Annotated[str | None, typer.Option(metavar="TIME", help="Due so long after the last submit.")] = None,
+    tags: Annotated[list[str] | None, typer.Option("--tag", help="A word to find the job by; may be repeated.")] = None,
+    expires: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Fail unless it has begun by then: 90s, 2h.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Submit a job and print its id."""
-    parsed = _parse(sys.stdin.read() if body == "-" else body)
+    """Submit a job and print its id. With a workflow's name, --help also shows the fields of its body."""
+    load_workflows()  # they say of what type the body is
+    parsed = bodies.read(workflow, body or [])
     with transaction() as connection:
-        job = steer.submit(connection, workflow, parsed, priority=priority, key=key)
+        job = steer.submit(
+            connection,
+            workflow,
+            parsed,
+            priority=priority,
+            key=key,
+            unique=cast(Until, unique) if unique in get_args(Until) else _span("--unique", unique),
+            debounce=_span("--debounce", debounce),
+            tags=tags,
+            expires=_span("--expires", expires),
+        )
     print(json.dumps({"id": str(job)}) if as_json else job)
 
 
@@ -49,22 +76,26 @@ def jobs(
     workflow: Annotated[str | None, typer.Option(help="Only jobs of this workflow.")] = None,
     phase: Annotated[str | None, typer.Option(help="Only jobs in this phase.")] = None,
     status: Annotated[Status | None, typer.Option(help="Only jobs in this state.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only jobs with this tag.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
     after: Annotated[str | None, typer.Option(metavar="JOB", help="The next page: jobs older than this one.")] = None,
     as_json: Json = False,
 ) -> None:
     """List jobs, newest first."""
-    found = _list(workflow, phase, status, None if after is None else read_id(after), limit)
+    before = None if after is None else read_id(after)
+    found = _list(before, limit, workflow=workflow, phase=phase, status=status, tag=tag)
     if as_json:
         print(json.dumps(found, default=str))
         return
-    table = Table(job_column(), "phase", "status", "created", "wait reason or error", title=f"{len(found)} jobs")
+    columns = ("phase", "status", "created", "tags", "wait reason or error")
+    table = Table(job_column(), *columns, title=f"{len(found)} jobs")
     for row in found:
         table.add_row(
             str(row["id"]),
             f"{row['workflow']}.{row['phase']}",
             row["status"],
             f"{row['created_at']:%F %T}",
+            escape(", ".join(row["tags"])),
             escape((row["wait_reason"] or row["error_message"] or "")[:80]),
         )
     out.print(table)
@@ -73,7 +104,13 @@ def jobs(
 
 
 def _list(
-    workflow: str | None, phase: str | None, status: Status | None, before: UUID | None, limit: int
+    before: UUID | None,
+    limit: int,
+    *,
+    workflow: str | None,
+    phase: str | None,
+    status: Status | None,
+    tag: str | None,
 ) -> list[dict[str, Any]]:
     """As many as were asked for: a page can be short although older jobs match as well."""
     found: list[dict[str, Any]] = []
@@ -82,7 +119,13 @@ def _list(
     while True:
         with transaction() as connection:
             page, before = inspect.jobs(
-                connection, workflow=workflow, phase=phase, status=status, before=before, limit=limit - len(found)
+                connection,
+                workflow=workflow,
+                phase=phase,
+                status=status,
+                tag=tag,
+                before=before,
+                limit=limit - len(found),
             )
         found += page
         if before is None or len(found) == limit:
@@ -104,6 +147,22 @@ def status(job: str, as_json: Json = False) -> None:
     show(found)
 
 
+def result(
+    job: str,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for the end of the job.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Print what a job's last phase returned."""
+    try:
+        found = JobHandle[Any](read_id(job)).result(wait)
+    except (JobFailed, JobCancelled, TimeoutError) as error:
+        raise BadInput(str(error)) from None
+    if as_json:
+        print(json.dumps(found))
+        return
+    out.print_json(data=found)
+
+
 def cancel(job: str) -> None:
     """Cancel a job that has not ended; nothing of a running attempt is kept."""
     with transaction() as connection:
@@ -120,9 +179,12 @@ def replay(job: str) -> None:
 
 
 def send_again(job: str) -> None:
-    """Fails when the job is not failed."""
+    """Fails when the job is not failed, or when another one has its key."""
     with transaction() as connection:
         done = steer.replay(connection, read_id(job))
+        now = inspect.status(connection, read_id(job))
+    if not done and now == Status.FAILED:
+        raise BadInput(f"job {job} was not replayed: {inspect.WITHOUT_ITS_KEY}")
     if not done:
         raise BadInput(f"job {job} is not failed, so there is nothing to replay; see: pipeline status {job}")
 
@@ -178,6 +240,8 @@ def show(found: dict[str, Any]) -> None:
         "crashes",
         "priority",
         "trace_id",
+        "idempotency_key",
+        "expires_at",
         "wait_reason",
         "next_retry_at",
         "locked_by",
@@ -185,6 +249,8 @@ def show(found: dict[str, Any]) -> None:
     ):
         if job[name]:
             out.print(f"  {name.replace('_', ' ')}: {job[name]}", highlight=False, markup=False)
+    if job["tags"]:
+        out.print(f"  tags: {', '.join(job['tags'])}", highlight=False, markup=False)
     table = Table("phase", "try", "what", "seconds", "how it ended", "worker", "error")
     for part in found["timeline"]:
         table.add_row(
@@ -197,22 +263,25 @@ def show(found: dict[str, Any]) -> None:
             (part["error"] or "")[:80],
         )
     out.print(table)
+    if found["steps"]:
+        out.print(_steps(found["steps"]))
     if job["result"]:
         out.print_json(data=job["result"])
-    if found["output"]:
+    if found["output"] is not None:
         out.print_json(data=json.loads(json.dumps(found["output"], default=str)))
 
 
-def _parse(body: str) -> dict[str, Any]:
-    try:
-        value = json.loads(body)
-    except json.JSONDecodeError as error:
-        raise BadInput(
-            f'the body is not JSON ({error}); write for example \'{{"url": "https://example.org"}}\''
-        ) from None
-    if not isinstance(value, dict):
-        raise BadInput('the body must be a JSON object such as {"url": "https://example.org"}')
-    return value
+def _steps(found: list[dict[str, Any]]) -> Table:
+    """The oldest first."""
+    table = Table("phase", "step", "kept", "bytes", "result")
+    for step in reversed(found):
+        preview = step["preview"] if len(step["preview"]) <= 80 else f"{step['preview'][:80]}…"
+        table.add_row(step["phase"], escape(step["name"]), f"{step['at']:%F %T}", str(step["size"]), escape(preview))
+    return table
+
+
+def _span(option: str, time: str | None) -> timedelta | None:
+    return None if time is None else timedelta(seconds=seconds_of(option, time))
 
 
 def read_id(value: str) -> UUID:

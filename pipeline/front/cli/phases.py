@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Annotated
 
 import typer
 
-from pipeline.declare.errors import BadInput
-from pipeline.front.cli.jobs import Json
+from pipeline.front.cli.console import Json
+from pipeline.front.cli.times import seconds_of
 from pipeline.front.cli.workflows import check_phase
 from pipeline.front.database import transaction
 from pipeline.store.gateway import rate_limits
 
-SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-LONGEST = 366 * 86400
 Which = Annotated[
     str,
     typer.Argument(metavar="WORKFLOW[.PHASE]", help="A workflow, for all its phases, or one phase of it."),
@@ -33,7 +30,7 @@ def add_to(app: typer.Typer) -> None:
 
 def pause(which: Which, time: For = None, as_json: Json = False) -> None:
     """Send no jobs to a phase; they wait at no cost, and what runs finishes. A longer pause stands."""
-    seconds = None if time is None else _seconds(time)
+    seconds = None if time is None else seconds_of("--for", time)
     with transaction() as connection:
         check_phase(connection, *_split(which))
         phases = rate_limits.pause_phases(connection, *_split(which), seconds)
@@ -60,11 +57,3 @@ def resume(which: Which, as_json: Json = False) -> None:
 def _split(which: str) -> tuple[str, str | None]:
     workflow, _, phase = which.partition(".")
     return workflow, phase or None
-
-
-def _seconds(time: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", time.strip())
-    seconds = float(found[1]) * SECONDS[found[2]] if found else 0
-    if not 0 < seconds <= LONGEST:
-        raise BadInput(f"--for takes a time of up to a year, such as 30s, 10m, 2h or 1d, not {time!r}")
-    return seconds

@@ -2,14 +2,58 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from functools import lru_cache
+from typing import Any
 
 import typer
+from rich.table import Table
 from sqlalchemy import Connection
 
+from pipeline import settings
 from pipeline.declare.errors import BadInput
+from pipeline.declare.registry import workflows
+from pipeline.front.cli.console import Json, console
+from pipeline.front.database import transaction
 from pipeline.store.gateway import reading
+from pipeline.store.register import differences, in_force
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("workflows")(show)
+
+
+def show(as_json: Json = False) -> None:
+    """Workflows and their phases as PostgreSQL knows them, and where this code differs."""
+    loaded = load_workflows()
+    with transaction() as connection:
+        known = in_force(connection)
+        differing = differences(connection, workflows().values(), settings.get().stale_seconds) if loaded else []
+    if as_json:
+        chains = [{"name": name, "phases": phases} for name, phases in known.items()]
+        print(json.dumps({"workflows": chains, "differences": [vars(one) for one in differing]}))
+        return
+    table = Table(
+        "workflow", "phase", "pool", "queue limit", "errors", "crashes", "stale after", "isolated", "throttle"
+    )
+    for name, phases in known.items():
+        for phase in phases:
+            table.add_row(name, *_row(phase))
+    console().print(table)
+    for one in differing:
+        where = f"{one.workflow}.{one.phase}" if one.phase else one.workflow
+        print(f"{where}: {one.option} is {one.database or 'unknown'} in PostgreSQL and {one.code} in this code")
+    if differing:
+        print("PostgreSQL's are in force; to put this code's in force: pipeline migrate")
+
+
+def _row(phase: dict[str, Any]) -> list[str]:
+    throttle = f"{phase['throttle_count']} in {phase['throttle_seconds']:g} s" if phase["throttle_count"] else ""
+    counts = [str(phase[name]) for name in ("queue_limit", "max_attempts", "max_crashes")]
+    isolated = "yes" if phase["isolated"] else ""
+    return [phase["phase"], str(phase["pool"] or ""), *counts, f"{phase['stale_after']:g} s", isolated, throttle]
 
 
 @lru_cache(maxsize=1)

@@ -77,6 +77,10 @@ class Call(NamedTuple, Generic[Answer]):
     read: Callable[[list[Any]], Answer]
 
 
+# Answers in place of PostgreSQL while an application's test runs without one (see pipeline.testing.in_memory).
+stand_in: Callable[[Any, Call[Any]], list[Any]] | None = None
+
+
 @overload
 def run(caller: SyncCaller | None, call: Call[Answer]) -> Answer: ...
 
@@ -109,11 +113,15 @@ def known(caller: Caller, answer: Answer) -> Answer | Coroutine[Any, Any, Answer
 
 
 def _now(kind: Kind, caller: Caller, call: Call[Answer]) -> Answer:
+    if stand_in is not None:
+        return call.read(stand_in(caller, call))
     with readable_errors():
         return call.read(kind.execute(caller, call))
 
 
 async def _later(kind: Kind, caller: Caller, call: Call[Answer]) -> Answer:
+    if stand_in is not None:
+        return call.read(stand_in(caller, call))
     with readable_errors():
         return call.read(await kind.execute(caller, call))
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import Any, Literal
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from sqlalchemy import Connection, text
 
 from pipeline.store.gateway.callers import Call, Statement
 
+if TYPE_CHECKING:
+    from pipeline.declare.options import Unique
+
 # What a caller does in its own transaction, whatever connection it has.
 SUBMIT = Statement(
-    "SELECT pipeline.submit_many(%s, %s::jsonb[], %s::integer, %s::uuid, %s, %s::text[], %s::timestamptz, %s)"
+    "SELECT pipeline.submit_many(%s, %s::jsonb[], %s::integer, %s::uuid, %s, %s::text[], %s::timestamptz, %s, %s,"
+    " %s::interval, %s::text[], coalesce(%s::timestamptz, now() + %s::interval))"
 )
 CANCEL = Statement("SELECT pipeline.cancel(%s::uuid, %s)")
 REPLAY = Statement("SELECT pipeline.replay(%s::uuid)")
@@ -48,10 +52,28 @@ def submit_many(
     due: datetime | None,
     traceparent: str | None,
     rate_limit: str | None,
+    unique: Unique | None,
+    debounce: timedelta | None,
+    tags: Sequence[str] | None,
+    expires: timedelta | datetime | None,
 ) -> Call[list[UUID]]:
     """The new jobs, in the order of their bodies, each of them JSON."""
-    chosen = None if keys is None else as_array(keys)
-    values = (workflow, as_array(bodies), str(priority), _text(batch), traceparent, chosen, _text(due), rate_limit)
+    within = expires if isinstance(expires, timedelta) else None
+    values = (
+        workflow,
+        as_array(bodies),
+        str(priority),
+        _text(batch),
+        traceparent,
+        None if keys is None else as_array(keys),
+        _text(due),
+        rate_limit,
+        _text(unique),
+        _text(debounce),
+        as_array(tags) if tags else None,
+        None if within else _text(expires),
+        _text(within),
+    )
     return Call(SUBMIT, values, _ids)
 
 
@@ -66,7 +88,7 @@ def cancel(job_id: UUID, reason: str) -> Call[bool]:
 
 
 def replay(job_id: UUID) -> Call[bool]:
-    """False if the job is not failed."""
+    """False if the job is not failed, or another job that has not ended has its key."""
     return Call(REPLAY, (str(job_id),), _truth)
 
 
@@ -87,6 +109,8 @@ def as_array(texts: Iterable[str | None]) -> str:
 
 
 def _text(value: object) -> str | None:
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():.6f} seconds"
     return None if value is None else str(value)
 
 

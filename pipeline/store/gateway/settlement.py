@@ -11,6 +11,8 @@ from sqlalchemy import Connection, TextClause, text
 from pipeline.declare.states import Outcome
 
 HOLD = text("SELECT pipeline.hold(:id, :fence)")
+KEEP_STEP = text("SELECT verdict FROM pipeline.keep_steps(ARRAY[:id], ARRAY[:fence], ARRAY[:name], ARRAY[:value])")
+KEPT_STEPS = text("SELECT name, value FROM pipeline.steps WHERE job_id = :id AND phase = :phase")
 PROGRESS = text("SELECT pipeline.progress(:id, :fence, :done, :total)")
 ALIVE = text("SELECT pipeline.alive(:holder), extract(epoch FROM now() - pg_postmaster_start_time())")
 LAST_OUTCOME = text("SELECT outcome FROM pipeline.attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 1")
@@ -19,6 +21,7 @@ TELL_MAINTENANCE = text("SELECT pg_notify('pipeline_maintenance', 'dead')")
 
 # 'locked': another transaction holds the row, ask again. 'lost': the attempt no longer holds its job.
 Verdict = Outcome | Literal["lost", "locked"]
+Kept = Literal["won", "lost", "locked"]
 TakeOver = Literal["claimed", "continued", "held", "changed", "poisoned", "locked"]
 
 
@@ -88,6 +91,19 @@ def progress(connection: Connection, job_id: UUID, fence: int, done: int, total:
     values = {"id": job_id, "fence": fence, "done": done, "total": total}
     won: bool | None = connection.execute(PROGRESS, values).scalar_one()
     return won
+
+
+def keep_step(connection: Connection, job_id: UUID, fence: int, name: str, value: str) -> Kept:
+    """Keep what a step returned, while the attempt holds its job."""
+    values = {"id": job_id, "fence": fence, "name": name, "value": value}
+    verdict: Kept = connection.execute(KEEP_STEP, values).scalar_one()
+    return verdict
+
+
+def kept_steps(connection: Connection, job_id: UUID, phase: str) -> dict[str, str]:
+    """What the steps of this phase returned, as JSON, by their names."""
+    rows = connection.execute(KEPT_STEPS, {"id": job_id, "phase": phase})
+    return {row.name: row.value for row in rows}
 
 
 def take_over(

@@ -17,6 +17,7 @@ ONE_AT_A_TIME = "SELECT pg_try_advisory_lock('pipeline.installation'::regclass::
 PRUNE = "SELECT pipeline.prune(make_interval(secs => %s), %s, make_interval(secs => %s))"
 ROLL_UP = "SELECT pipeline.roll_up()"
 FINISH_BATCHES = "SELECT pipeline.finish_batches()"
+EXPIRE = "SELECT pipeline.expire_due()"
 # Counted up to ten thousand a phase: a report must not read a million waiting rows.
 DEPTHS = """
     SELECT ph.queue,
@@ -32,7 +33,7 @@ WINDOW = "SELECT now() - interval '1 second', now() - interval '1 second' - make
 # By the index of ends, and no more than ten thousand attempts.
 ENDED = """
     SELECT j.workflow || '.' || a.phase, count(*) FILTER (WHERE a.outcome = 'succeeded'),
-           count(*) FILTER (WHERE a.outcome IN ('failed', 'exhausted', 'poisoned', 'undeliverable')),
+           count(*) FILTER (WHERE a.outcome IN ('failed', 'exhausted', 'poisoned', 'undeliverable', 'expired')),
            count(*) FILTER (WHERE a.outcome = 'retried'), count(*) FILTER (WHERE a.outcome IN ('crashed', 'stale')),
            avg(extract(epoch FROM a.finished_at - a.started_at)) FILTER (WHERE a.outcome = 'succeeded')
     FROM (SELECT * FROM pipeline.attempts WHERE finished_at > %s AND finished_at <= %s
@@ -118,6 +119,13 @@ def finish_batches(connection: Wire) -> bool:
     """Count the ends of children. True if a batch is held by another transaction and must be asked for again."""
     row = connection.execute(FINISH_BATCHES).fetchone()
     return bool(row and row[0])
+
+
+def expire(connection: Wire) -> float:
+    """End the jobs that had to begin by now and did not. The seconds until the next look."""
+    row = connection.execute(EXPIRE).fetchone()
+    assert row is not None
+    return float(row[0])
 
 
 def depths(connection: Wire) -> list[Depth]:

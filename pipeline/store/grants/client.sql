@@ -2,13 +2,15 @@
 -- By hand: psql -v role=ROLE -f client.sql
 GRANT USAGE ON SCHEMA pipeline TO :"role";
 GRANT EXECUTE ON FUNCTION
-    pipeline.submit(text, jsonb, integer, uuid, text, text, timestamptz, text),
-    pipeline.submit_many(text, jsonb[], integer, uuid, text, text[], timestamptz, text),
+    pipeline.submit(text, jsonb, integer, uuid, text, text, timestamptz, text, text, interval, text[], timestamptz),
+    pipeline.submit_many(text, jsonb[], integer, uuid, text, text[], timestamptz, text, text, interval, text[], timestamptz),
     pipeline.cancel(uuid, text),
     pipeline.cancel_many(uuid[], text),
     pipeline.replay(uuid, bigint, timestamptz),
     pipeline.open_batch(text, jsonb),
     pipeline.seal_batch(uuid),
     pipeline.request_send(uuid, text),
+    pipeline.await_ends(uuid[]),
+    pipeline.job_status(uuid[]),
     pipeline.new_id()
 TO :"role";

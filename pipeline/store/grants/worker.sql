@@ -5,12 +5,12 @@ GRANT USAGE ON SCHEMA pipeline TO :"role";
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     pipeline.phases, pipeline.batches, pipeline.batch_ends, pipeline.jobs, pipeline.outbox, pipeline.attempts,
     pipeline.workers, pipeline.rate_limits, pipeline.permits, pipeline.rollups, pipeline.rollup_quarters,
-    pipeline.counter_totals, pipeline.places
+    pipeline.counter_totals, pipeline.places, pipeline.keys, pipeline.tags, pipeline.steps
 TO :"role";
 GRANT SELECT ON
     pipeline.versions, pipeline.installation, pipeline.running_jobs, pipeline.processors, pipeline.counters
 TO :"role";
--- Whether the relay sleeps.
-GRANT SELECT, UPDATE ON SEQUENCE pipeline.relay_asleep TO :"role";
+-- Whether the relay sleeps, and when maintenance looks for expired jobs.
+GRANT SELECT, UPDATE ON SEQUENCE pipeline.relay_asleep, pipeline.expiry_look TO :"role";
 -- Whoever leads holds a lock on one of these.
 GRANT SELECT, UPDATE ON pipeline.relay_leader, pipeline.maintenance_leader TO :"role";

@@ -18,10 +18,12 @@ from uuid import UUID
 import orjson
 
 from pipeline.declare.errors import Cancelled, GiveUp, PipelineError, SnoozeFor, StaleClaim, classify
-from pipeline.declare.job import Done, as_done
+from pipeline.declare.job import Done, as_done, perform
 from pipeline.journey.attempt import Attempt, encode_result, job_of
 from pipeline.journey.settle import TRIES, describe
+from pipeline.journey.steps import keep_alone
 from pipeline.journey.write import StillLocked, complete_with_write
+from pipeline.observe import failpoints
 from pipeline.store import database
 from pipeline.store.group_commit import Completed, HandedOver, Repeated
 from pipeline.worker.isolation import wire
@@ -82,11 +84,11 @@ class Child:
             phase = self._phase(order["queue"])
             limit = phase.spec.memory_limit
             attempt = _attempt(order, phase.spec)
-            attempt.job = job = job_of(attempt, lambda: Path(order["temp_root"]))
+            attempt.job = job = job_of(attempt, phase, lambda: Path(order["temp_root"]), keep_alone)
             job.span = order["span"]
             with at_most(limit):
                 self._tell(wire.BEGAN)
-                answer = self._run(order["worker_no"], attempt, partial(phase.work, job))
+                answer = self._run(order, attempt, phase, job)
         except MemoryError:
             answer = {"kind": "memory", "error": f"memory limit of {limit} bytes exceeded"}
         except (Cancelled, StaleClaim) as error:
@@ -100,14 +102,17 @@ class Child:
             self._phases[queue] = declared(queue, self._told)
         return self._phases[queue]
 
-    def _run(self, worker_no: int, attempt: Attempt, work: Callable[[], object]) -> Answer:
-        done = self._done(work)
-        result = encode_result(attempt, done)
+    def _run(self, order: dict[str, Any], attempt: Attempt, phase: DeclaredPhase, job: Job) -> Answer:
+        done = self._done(perform(phase.work, job, phase.takes))
+        job.services.calls.check()
+        if order["dies"]:
+            failpoints.die()
+        result = encode_result(phase, done)
         if done.write is None:
             # Encoded as a thread would: what JSON makes of it is what later phases get, and it cannot fail again.
-            return {"kind": "done", "result": orjson.Fragment(result) if result else None}
+            return {"kind": "done", "result": result}
         write = partial(self._write, done) if inspect.iscoroutinefunction(done.write) else done.execute
-        complete = partial(complete_with_write, worker_no, attempt, write, result)
+        complete = partial(complete_with_write, order["worker_no"], attempt, write, result)
         try:
             completed = complete(tries=TRIES)
         except StillLocked:
@@ -116,8 +121,7 @@ class Child:
             completed = complete()
         return {"kind": _kind(completed)}
 
-    def _done(self, work: Callable[[], object]) -> Done:
-        returned = work()
+    def _done(self, returned: object) -> Done:
         return as_done(self._await(returned) if inspect.iscoroutine(returned) else returned)
 
     def _write(self, done: Done, connection: Connection) -> None:
@@ -191,6 +195,7 @@ def _attempt(order: dict[str, Any], spec: PhaseSpec) -> Attempt:
         results=order["results"],
         trace_id=order["trace_id"],
         span_id=order["span_id"],
+        first=order["first"],
         delivery=None,  # type: ignore[arg-type]  # the message stays with the worker
     )
 

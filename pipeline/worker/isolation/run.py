@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from pipeline.declare.errors import Cancelled, Crashed, Permanent, PipelineError, Snooze, StaleClaim, Transient
-from pipeline.declare.job import Done
+from pipeline.declare.job import AsJson, Done
 from pipeline.journey.checkpoint import Interrupted
+from pipeline.observe import failpoints
 from pipeline.store.group_commit import Completed, HandedOver, Repeated, Succeeded
 from pipeline.worker.isolation import wire
 from pipeline.worker.isolation.processes import cause_of_death
@@ -122,6 +123,7 @@ def _order(worker: WorkerProcess, attempt: Attempt) -> bytes:
         "max_attempts": attempt.max_attempts,
         "crashes": attempt.crashes,
         "priority": attempt.priority,
+        "first": attempt.first,
         "body": attempt.body,
         "results": attempt.results,
         "trace_id": attempt.trace_id,
@@ -129,6 +131,7 @@ def _order(worker: WorkerProcess, attempt: Attempt) -> bytes:
         "span": attempt.job.span if attempt.job else None,
         "temp_root": str(worker.temp_root),
         "worker_no": worker.no,
+        "dies": failpoints.armed and failpoints.take(f"phase.ended@{attempt.spec.queue}") is not None,
     }
     return orjson.dumps(order) + b"\n"
 
@@ -138,7 +141,7 @@ def _read(worker: WorkerProcess, attempt: Attempt, answer: dict[str, Any]) -> Do
         attempt.job.has_folder = answer["folder"]
     match answer["kind"]:
         case "done":
-            return Done(result=answer["result"])
+            return Done(None if (text := answer["result"]) is None else AsJson(text))
         case "succeeded":
             return Succeeded()
         case "handed_over":

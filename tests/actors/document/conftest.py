@@ -45,5 +45,4 @@ def settings(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Do
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("PIPELINE_DOCUMENT_TOTAL_SECONDS", "5")
     return DocumentSettings()

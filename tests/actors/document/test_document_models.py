@@ -40,7 +40,7 @@ def test_gemini_reads_a_page_by_setting(gemini: DocumentSettings, tmp_path: Path
     assert isinstance(engine, GeminiEngine) and engine.name == "gemini-2.5-flash"
     with open_pdf(path, gemini) as opened:
         for page in (2, 5):
-            found = asyncio.run(engine.read(opened.render(page), "key"))
+            found = asyncio.run(engine.read(opened.page(page)[0], "key"))
             assert accuracy(PAPERS[DEED].pages[page - 1], found.text) == 1.0
 
 

@@ -30,7 +30,7 @@ class CountingEngine:
 
     async def read(self, page: object, key: str) -> Recognised:
         self.keys.append(key)
-        return Recognised([[f"page read {len(self.keys)}."]], 0.9)
+        return Recognised([[f"page read {len(self.keys)}."]], 0.99)
 
 
 class Desk:
@@ -52,7 +52,7 @@ class Desk:
     def _read(self, statement: str, _: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         if "document_pages" not in statement:
             return self.pdf
-        wanted = ("page", "text", "boosted", "confidence", "engine")
+        wanted = ("page", "text", "boosted", "confidence", "engine", "doubt")
         return [{name: row[name] for name in wanted} for row in self.pages.values()]
 
     def _keep(self, _: str, row: Mapping[str, Any]) -> bool:
@@ -81,7 +81,8 @@ def test_an_attempt_that_loses_its_job_stops_and_the_next_reads_the_rest(
     desk.refuse_after = 100
     done = phase.ocr(desk.job(tmp_path))
     assert sorted(desk.pages) == [1, 2, 3, 4]
-    assert done.result == {"pages": 4, "read_now": 2, "characters": 4 * 12 + 3 * 2, "engine": "counting"}
+    kept = {"pages": 4, "read_now": 2, "characters": 4 * 12 + 3 * 2}
+    assert done.result == {**kept, "doubtful_pages": 0, "engine": "counting"}
     assert engine.keys[2] == engine.keys[3] != engine.keys[4]
 
 

@@ -36,6 +36,32 @@ def test_every_bad_file_is_refused_with_its_reason(tmp_path: Path, content: byte
         pass
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        PAGE + bytes(100_000),
+        PAGE + b"\r\n<!-- served by node 3 -->\r\n" * 200,
+        b"\r\n" * 20 + PAGE,
+        PAGE.replace(b"startxref\n", b"startxref\n9"),
+        PAGE.replace(b"xref\n0", b"    \n0", 1),
+    ],
+)
+def test_a_whole_file_is_read_whatever_stands_around_it(tmp_path: Path, content: bytes) -> None:
+    """And whatever its cross-references say."""
+    path = tmp_path / "odd.pdf"
+    path.write_bytes(content)
+    with open_pdf(path, DocumentSettings(dpi=72)) as opened:
+        assert [word.text for line in opened.page(1)[1] for word in line] == ["Bonjour"]
+
+
+def test_an_update_that_was_cut_off_is_not_taken_for_bytes_behind_the_end(tmp_path: Path) -> None:
+    """The file as it was before the update is not the document."""
+    path = tmp_path / "updated.pdf"
+    path.write_bytes(PAGE + b"5 0 obj\n<</Length 20>>stream\nBT /F 14 Tf")
+    with pytest.raises(Unreadable, match="truncated"), open_pdf(path, DocumentSettings()):
+        pass
+
+
 def test_the_limits_can_be_set_and_are_named(tmp_path: Path) -> None:
     """The message says which setting to raise."""
     path = tmp_path / "two.pdf"
@@ -45,4 +71,4 @@ def test_the_limits_can_be_set_and_are_named(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="MAX_PIXELS"), open_pdf(path, DocumentSettings(max_pixels=100)):
         pass
     with open_pdf(path, DocumentSettings(dpi=72)) as opened:
-        assert (opened.pages, opened.render(2).size) == (2, (595, 842))
+        assert (opened.pages, opened.page(2)[0].size) == (2, (595, 842))

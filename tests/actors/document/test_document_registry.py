@@ -107,9 +107,10 @@ def test_a_download_that_goes_wrong_leaves_nothing_and_can_be_repeated(
     error: type[Exception],
 ) -> None:
     """Cut off, refused, noise, or too late."""
-    monkeypatch.setenv("PIPELINE_DOCUMENT_READ_SECONDS", "1")
     sandbox.add_fault(match=f"/registry/documents/{NOTE}/pdf", times=1, **fault)
-    with pytest.raises(error):
+    with monkeypatch.context() as hurried, pytest.raises(error):
+        if "delay" in fault:
+            hurried.setenv("PIPELINE_DOCUMENT_READ_SECONDS", "1")
         asyncio.run(registre_extraction(NOTE_JOB))
     assert kept(settings) == []
     asyncio.run(registre_extraction(NOTE_JOB))

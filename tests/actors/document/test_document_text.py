@@ -27,6 +27,22 @@ def test_two_columns_are_read_one_after_the_other_below_their_headline() -> None
     assert paragraphs(lines) == [["title"], [f"left{n}" for n in range(5)], [f"right{n}" for n in range(5)]]
 
 
+def test_three_columns_between_lines_of_full_width_are_read_in_order() -> None:
+    """What follows them comes last, its short headline too."""
+    columns = [*column("c", 620, 3), *column("a", 50, 5), *column("b", 335, 4)]
+    below = [printed("headline", 50, 310, 180), printed("end", 50, 340, 770)]
+    text = [line for group in paragraphs([*below, *columns, printed("title", 50, 10, 770)]) for line in group]
+    names = [f"{name}{n}" for name, count in (("a", 5), ("b", 4), ("c", 3)) for n in range(count)]
+    assert text == ["title", *names, "headline", "end"]
+
+
+def test_the_blocks_of_a_letter_are_read_from_top_to_bottom() -> None:
+    """Left and right alternate, but nothing stands beside anything."""
+    sender, receiver = column("sender", 50, 3), column("receiver", 400, 3, top=200)
+    lines = [*sender, *receiver, *column("subject", 50, 3, top=320)]
+    assert [line for group in paragraphs(lines[::-1]) for line in group] == [line.text for line in lines]
+
+
 def test_a_table_is_read_row_by_row() -> None:
     """Short cells far apart are no columns of running text."""
     names = [printed(f"name{n}", 50, 100 + 30 * n, 60 + 100 * (n == 1)) for n in range(4)]
@@ -60,7 +76,7 @@ def test_a_page_that_lay_askew_is_straightened() -> None:
         return [x * math.cos(tilt) - y * math.sin(tilt), x * math.sin(tilt) + y * math.cos(tilt)]
 
     boxes = [[turned(x, 50), turned(x + 90, 50), turned(x + 90, 70), turned(x, 70)] for x in (0, 900)]
-    left, right = straighten(boxes, ("a", "b"), (1.0, 1.0))
+    left, right = straighten(boxes, tilt, [("a", 1.0), ("b", 1.0)])
     assert left.middle == pytest.approx(right.middle) == pytest.approx(60)
 
 

@@ -8,7 +8,11 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from actors.document.registry import Entry
+from actors.document.storage import Stored
+from actors.document.store import PageText, save_pdf, save_text, stored_document
 from pipeline import submit
+from pipeline.store import database
 from tests.place import Place
 
 ACTIVE_WORKERS = """SELECT ocr_worker_id,
@@ -139,6 +143,23 @@ def test_an_insert_enqueues(place: Place) -> None:
     row = place.row("INSERT INTO extraction_queue (document_number) VALUES ('RF-1937-0118') RETURNING *")
     assert row is not None and (row["status_id"], row["status"]) == (1, "EN_ATTENTE")
     assert place.job(UUID(row["id"]))["body"] == {"document_number": "RF-1937-0118"}
+
+
+def test_doubtful_pages_are_counted_and_named(place: Place) -> None:
+    """In the view and in what the API and the dashboard show; a document without doubts has none of them."""
+    doubt = "read with a confidence of 0.71"
+    for expected in ([{"page": 2, "doubt": doubt}], []):
+        job = running(place)
+        entry, stored = Entry("RF-1", "Deed", "https://papers.test/1"), Stored("0" * 64 + ".pdf", "0" * 64, 9)
+        pages = [PageText(n, "a", "a", 0.9, "x", doubt if n == 2 and expected else None) for n in (1, 2)]
+        with database.engine().begin() as connection:
+            save_pdf(job, entry, stored)(connection)
+            save_text(job, pages, "a a")(connection)
+            shown = stored_document(connection, job)
+        row = seen(place, job)
+        assert (row["ocr_doubtful_pages"], row["ocr_doubts"]) == (len(expected), expected)
+        assert shown is not None and (shown["doubtful_pages"], shown["doubts"]) == (len(expected), expected)
+    assert seen(place, waiting(place))["ocr_doubts"] is None
 
 
 def test_a_cancel_takes_the_pages_with_it(place: Place) -> None:

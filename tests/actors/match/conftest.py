@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.match.config import MatchSettings, worker_settings
+from actors.match.surroundings import known_of
 from sandbox import Sandbox
 
 
@@ -14,6 +15,7 @@ def sandbox(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
         monkeypatch.delenv(f"WIKIDATA_{name}", raising=False)
     monkeypatch.setenv("PIPELINE_SANDBOX_URL", sandbox.url)
     worker_settings.cache_clear()
+    known_of(MatchSettings().api).items.clear()
     return sandbox
 
 

@@ -16,6 +16,7 @@ from sandbox import Sandbox
 from sandbox.wikidata_labelled import labelled
 from tests.place import Place
 
+TWO_CALLS = ("exact", "family name first")
 DONE = "SELECT count(*) FROM tasks WHERE status = 'COMPLETED'"
 
 
@@ -26,8 +27,8 @@ def environment(sandbox: Sandbox) -> dict[str, str]:
 
 
 def start(count: int) -> int:
-    """A new project of so many records, being matched."""
-    known = [{"name": record.name, **record.data} for record in labelled() if record.name]
+    """A new project of so many records that take two calls each, being matched."""
+    known = [{"name": record.name, **record.data} for record in labelled() if record.kind in TWO_CALLS]
     with database.engine().begin() as connection:
         project = create_project(connection, "people", ProjectSettings())
         add_entries(connection, project, [{**known[n % len(known)], "external_id": str(n)} for n in range(count)])
@@ -71,7 +72,8 @@ def test_what_was_cancelled_leaves_the_limit_to_the_next(
     place.until(lambda: len(arrivals(sandbox)["arrivals"]) > before, 30, "the call")
     waited = monotonic() - began
     print(f"5,000 records cancelled at 5 calls/s: the next record's call came after {waited:.2f} s")
-    assert waited < 1
+    # A quarter of a second on a machine that has time; a thousand behind the places of those that were cancelled.
+    assert waited < 10
 
 
 def test_a_wikidata_that_asks_for_a_wait_of_nothing_is_bounded_too(

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.match.candidates import Candidate, Item, Term, read_candidate
 from actors.match.dates import When, agree, from_wikidata, read_date
-from actors.match.decide import ProjectSettings, decide
-from actors.match.normalise import fold, plain_name, sound
-from actors.match.records import Candidate, Record, Term, read_candidate, read_record
-from actors.match.score import DATE_POINTS, Scored, rank, score, similarity
+from actors.match.decide import ProjectSettings, decide, is_settled
+from actors.match.readings import Reading
+from actors.match.records import Record, read_record
+from actors.match.score import DATE_POINTS, Scored, rank, score
+from actors.match.surroundings import Known, Surroundings
 
 NAMES = st.text(max_size=40) | st.sampled_from(
     ["Пётр Чайковский", "Tschaikowski", "Louis XIV", "O'Brien", "李文豪", "ß"]
@@ -22,43 +24,24 @@ def candidate(qid: str = "Q1", name: str = "Jane Doe", **more: object) -> Candid
     return Candidate(qid, (Term(name, "en"),), **more)  # type: ignore[arg-type]  # fields of the test's choice
 
 
-@given(NAMES)
-def test_folding_twice_is_folding_once(name: str) -> None:
-    """A folded name is in its one normal form."""
-    assert fold(fold(name)) == fold(name)
-    assert sound(fold(name)) == sound(name)
-
-
-@given(NAMES, NAMES)
-def test_likeness_is_a_share_and_the_same_both_ways(one: str, other: str) -> None:
-    """Between 0 and 1; a name is wholly like itself, unless there is nothing in it."""
-    assert 0.0 <= similarity(one, other) <= 1.0
-    assert similarity(one, other) == pytest.approx(similarity(other, one))
-    assert similarity(one, one) == (1.0 if fold(one) else 0.0)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "least"),
-    [
-        ("Tschaikowski", "Чайковский", 0.95),
-        ("Müller", "Mueller", 0.95),
-        ("Takeda Haruki", "Haruki Takeda", 1.0),
-        ("Νίκος", "Nikos", 1.0),
-        ("J. Doe", "Jane Doe", 0.85),
-        ("SOREN OESTERLUND", "Søren Østerlund", 0.9),
-    ],
-)
-def test_spellings_of_one_name_meet(one: str, other: str, least: float) -> None:
-    """Alphabets, accents, order, initials."""
-    assert similarity(one, other) >= least
-
-
-@pytest.mark.parametrize(
-    ("one", "other"), [("Apollo 11", "Apollo 12"), ("Louis XIV", "Louis XV"), ("Meridian 7", "Meridian")]
-)
-def test_another_number_is_another_thing(one: str, other: str) -> None:
-    """However alike the letters are."""
-    assert similarity(one, other) <= 0.6
+@pytest.fixture
+def around() -> Surroundings:
+    """A few classes and places, as Wikidata knows them."""
+    known = Known()
+    known.add(
+        {
+            "Q875538": Item(above=frozenset({"Q3918"})),
+            "Q3918": Item(above=frozenset({"Q38723"})),
+            "Q22808320": Item(above=frozenset({"Q4167410"})),
+            "Q777": Item(above=frozenset({"Q17442446"})),
+            "Q2": Item(frozenset({"Sangamon County"}), frozenset({"Q3"})),
+            "Q3": Item(frozenset({"Illinois", "IL"})),
+            "Q30": Item(frozenset({"United States"}), code="US"),
+            "Q34266": Item(frozenset({"Russian Empire"})),
+        }
+        | {qid: Item() for qid in ("Q5", "Q38723", "Q4167410", "Q17442446")}
+    )
+    return Surroundings(known)
 
 
 @given(YEARS, YEARS)
@@ -135,6 +118,68 @@ def test_a_match_is_always_good_enough_and_clearly_ahead(found: list[tuple[int, 
     assert (decision.verdict == "none") == (not ranked or ranked[0].score < settings.consider_at)
 
 
+def test_a_name_alone_is_no_match_while_there_are_more_of_that_name() -> None:
+    """With a year that agrees it is one."""
+    one = candidate("Q1", dates={"P569": (When(1850),)})
+    settings, unseen = ProjectSettings(), "there are more of that name"
+    decision = decide(rank(Record("Jane Doe"), [one]), settings, unseen)
+    assert decision.verdict == "ambiguous" and unseen in decision.why
+    assert decide(rank(Record("Jane Doe", dates={"P569": When(1850)}), [one]), settings, unseen).qid == "Q1"
+
+
+def test_the_decision_says_what_speaks_for_it() -> None:
+    """Each reason with its points."""
+    found = decide(rank(Record("Jane Doe", type="Q5"), [candidate(types=frozenset({"Q5"}))]), ProjectSettings())
+    assert found.verdict == "matched"
+    assert "name +0.90 (“Jane Doe” and the label “Jane Doe” (en): the same, 100%)" in found.why
+    assert "type +0.03 (it is a Q5)" in found.why
+
+
+def test_namesakes_that_nothing_tells_apart_end_the_search() -> None:
+    """Further candidates would not help; a better one might, where the best is not good yet."""
+    settings, record = ProjectSettings(), Record("Jane Doe")
+    same = rank(record, [candidate("Q1"), candidate("Q2")])
+    assert is_settled(same, decide(same, settings), settings)
+    less = rank(record, [candidate("Q1", "Jane B. Dove"), candidate("Q2", "Jane C. Dove")])
+    assert not is_settled(less, decide(less, settings), settings)
+
+
+def test_the_type_may_be_a_class_above(around: Surroundings) -> None:
+    """A public university is a higher education institution; what is not known costs nothing; another class much."""
+    record = Record("Jane Doe", type="Q38723")
+    points = [
+        score(record, candidate(types=frozenset({qid})), around).reasons[-1].points
+        for qid in ("Q38723", "Q875538", "Q404", "Q5")
+    ]
+    assert points[0] == points[1] > 0 == points[2] > points[3]
+
+
+def test_pages_that_are_nobody_are_not_candidates(around: Surroundings) -> None:
+    """Disambiguation pages by their number, others by the class above theirs."""
+    pages = [candidate(f"Q{n}", types=frozenset({qid})) for n, qid in enumerate(("Q4167410", "Q22808320", "Q777"))]
+    assert rank(Record("Jane Doe"), pages, around) == []
+
+
+def test_a_place_lies_in_what_its_district_lies_in(around: Surroundings) -> None:
+    """Springfield is in Sangamon County, that in Illinois; a town elsewhere loses more than a name can give."""
+    town = candidate(name="Springfield", lies_in=frozenset({"Q2"}), countries=frozenset({"Q30"}))
+    here, there = Reading("Springfield", ("Ill.", "USA")), Reading("Springfield", ("Ohio",))
+    agrees, conflicts = (
+        score(Record("Springfield", readings=(meaning,)), town, around).reasons[1] for meaning in (here, there)
+    )
+    assert agrees.points > 0 > conflicts.points and "Ohio" in conflicts.why
+
+
+def test_a_country_agrees_by_its_code_or_its_name(around: Surroundings) -> None:
+    """One that has no code, because it is no more, says nothing against a record."""
+    states = frozenset({"Q30"})
+    points = [
+        sum(r.points for r in score(Record("Jane Doe", country=said), candidate(countries=c), around).reasons[1:])
+        for said, c in (("US", states), ("United States", states), ("DE", states), ("DE", frozenset({"Q34266"})))
+    ]
+    assert points[0] == points[1] > 0 > points[2] and points[3] == 0
+
+
 def test_a_date_tells_namesakes_apart() -> None:
     """Without it they are ambiguous."""
     two = [candidate("Q1", dates={"P569": (When(1850),)}), candidate("Q2", dates={"P569": (When(1901),)})]
@@ -171,9 +216,3 @@ def test_whatever_wikidata_sends_can_be_scored(entity: dict[str, object], name: 
     read = read_candidate("Q1", entity, ("en", "mul"))
     assert read is not None
     assert 0 <= score(read_record(name, {"born": "1850"}), read).score <= 1
-
-
-@given(NAMES)
-def test_a_plain_name_has_something_left_of_it(name: str) -> None:
-    """Brackets and commas are taken away only if a name remains."""
-    assert bool(plain_name(name)) == bool(name.split())

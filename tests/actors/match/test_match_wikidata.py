@@ -4,54 +4,125 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import pytest
 
 from actors.match.config import STRANGER, WIKIDATA, MatchSettings
 from actors.match.decide import ProjectSettings
-from actors.match.entity_match import candidates, entity_match, merged
-from actors.match.records import Record
+from actors.match.entity_match import entity_match, judge
+from actors.match.memory import Memory
+from actors.match.queries import Query
+from actors.match.records import Record, read_record
 from actors.match.store import Task
-from actors.match.wikidata import SlowDown, Wikidata
+from actors.match.wikidata import Hits, SlowDown, Wikidata
 from pipeline.declare.errors import GiveUp, Permanent, Retry, Snooze, classify
 from pipeline.declare.job import Job
-from pipeline.testing import FakeServices
+from pipeline.http.client import TooLarge, fetch
 from sandbox import Sandbox
+from tests.actors.match.jobs import job
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def job(kept: list[Mapping[str, Any]] | None = None, permits: list[tuple[str, int]] | None = None, **row: Any) -> Job:
-    def keep(_: str, values: Mapping[str, Any]) -> bool:
-        assert kept is not None
-        kept.append(values)
-        return True
-
-    return Job(
-        body={"project_id": 1, "task_id": 7, "dataset_entry_id": 7},
-        services=FakeServices(
-            keep=keep,
-            read=lambda statement, values: [row] if row else [],
-            take_permit=lambda rate_limit, calls: permits.append((rate_limit, calls)) if permits is not None else None,
-        ),
-    )
-
-
 def test_search_and_entities_speak_wikidatas_shapes(settings: MatchSettings) -> None:
-    """A typo in one language, aliases, dates, types; what is gone is left out."""
+    """A label in any language, aliases, dates, types; what is gone is left out; no typing error is forgiven."""
     wikidata = Wikidata(settings)
-    [first, *_] = asyncio.run(wikidata.search("Takeda Harukki", "en", 5))
-    [found] = asyncio.run(wikidata.entities([first, "Q1"], ("en", "ja")))
+    [first] = search(wikidata, "武田春").found
+    [again] = search(wikidata, "TAKEDA haru").found
+    assert (first.text, again.text, again.qid) == ("武田春樹", "Takeda Haruki", first.qid)
+    [found] = asyncio.run(wikidata.entities([first.qid, "Q1"], ("en", "ja")))
     assert (found.label, found.types) == ("Takeda Haruki", frozenset({"Q5"}))
     assert {term.text for term in found.terms} >= {"武田春樹", "Haruki Takeda"}
     assert found.dates["P569"][0].year > 1700
-    assert asyncio.run(wikidata.search("Nobody Ever Known", "en", 5)) == []
+    assert search(wikidata, "Takeda Harukki") == search(wikidata, "Nobody Ever Known") == Hits()
+    [same] = search(wikidata, "harukki~ takeda haswbstatement:P31=Q5", "words").found
+    assert same.qid == first.qid
+
+
+def search(wikidata: Wikidata, text: str, how: Literal["begins", "words"] = "begins", page: int = 0) -> Hits:
+    return asyncio.run(wikidata.search(Query(how, text, page), "en"))
+
+
+def test_a_merged_entity_is_kept_under_its_new_number(settings: MatchSettings) -> None:
+    """And says as what it was found; a record is matched with it once."""
+    [found] = asyncio.run(Wikidata(settings).entities(["Q990201"], ("en",)))
+    assert (found.qid, found.asked_as, found.label) == ("Q900001", "Q990201", "Sergei Chernyshov")
+    ranked, decision = asyncio.run(judge(job(), Task(7, read_record(found.label, {"born": "1780"}), ProjectSettings())))
+    assert decision.qid == "Q900001" and [one.candidate.qid for one in ranked].count("Q900001") == 1
+
+
+def test_a_page_that_is_nobody_is_never_a_match(settings: MatchSettings) -> None:
+    """“Ashcombe” is a town, a family name, a disambiguation page and a category: the type decides, or a person."""
+    ranked, decision = asyncio.run(judge(job(), Task(7, read_record("Ashcombe", {"type": "town"}), ProjectSettings())))
+    assert decision.verdict == "matched" and "Q3957" in ranked[0].candidate.types
+    _, decision = asyncio.run(judge(job(), Task(7, read_record("Ashcombe", {}), ProjectSettings())))
+    assert decision.verdict == "ambiguous" and "apart" in decision.why
+
+
+def test_classes_are_asked_for_once(sandbox: Sandbox, settings: MatchSettings) -> None:
+    """The second record of that kind costs a search and its entities."""
+    calls = []
+    for _ in range(2):
+        sandbox.reset()
+        task = Task(7, read_record("University of Ashcombe", {"type": "university"}), ProjectSettings())
+        assert asyncio.run(judge(job(), task))[1].verdict == "matched"
+        calls.append(sandbox.stats()["requests"])
+    assert calls[0] > calls[1] == 2
+
+
+def test_an_answer_that_is_too_large_is_asked_for_in_halves(
+    settings: MatchSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each half with a permit of its own."""
+    from actors.match import wikidata as module
+
+    asked: list[int] = []
+
+    async def fetched(url: str, **rest: object) -> object:
+        asked.append(url.count("%7C") + 1)
+        if asked[-1] > 4:  # props hold three of these signs
+            raise TooLarge("too large")
+        return await fetch(url, **rest)  # type: ignore[arg-type]  # what the client gave
+
+    permits: list[None] = []
+
+    async def permit() -> None:
+        permits.append(None)
+
+    monkeypatch.setattr(module, "fetch", fetched)
+    found = asyncio.run(Wikidata(settings, permit=permit).entities(["Q900001", "Q900002"], ("en",)))
+    assert [one.qid for one in found] == ["Q900001", "Q900002"]
+    assert len(permits) == len(asked) == 3
+
+
+def test_we_say_who_asks_and_how_to_reach_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wikimedia's policy: a name, a version, a contact. Until there is one, it says how to set it."""
+    monkeypatch.delenv("WIKIDATA_CONTACT", raising=False)
+    assert "durable-pipeline/" in MatchSettings().agent and "WIKIDATA_CONTACT" in MatchSettings().agent
+    monkeypatch.setenv("WIKIDATA_CONTACT", "https://example.org/bot; ops@example.org")
+    said = MatchSettings().headers["User-Agent"]
+    assert said.startswith("durable-pipeline/") and "(https://example.org/bot; ops@example.org)" in said
+    monkeypatch.setenv("WIKIDATA_CONTACT", "two\nlines")
+    with pytest.raises(ValueError, match="contact"):
+        MatchSettings()
+
+
+def test_what_an_older_version_kept_is_asked_again() -> None:
+    """Or what cannot be read."""
+    older: list[object] = [None, {"en": ["Q1"]}, [], "x", {"asked": [], "open": {}}]
+    for kept in older:
+        assert Memory.read(kept) == Memory()
+    memory = Memory()
+    memory.add(Query("begins", "Jane 1 Doe"), ["Q1", "Q2"], more=True)
+    assert Memory.read(json.loads(json.dumps(memory.shown()))) == memory and "more" in memory.unseen()
+    [last] = memory.unanswered()
+    memory.add(last.next_page(), ["Q3"], more=False)
+    assert memory.unseen() == "" and memory.ids() == ["Q1", "Q2", "Q3"]
 
 
 def test_the_real_address_is_asked_once_there_is_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,14 +150,18 @@ def test_each_kind_of_trouble_ends_as_it_should(
     """Trouble that may pass is tried again; a refusal is final."""
     sandbox.add_fault(match="/w/", **fault)
     with pytest.raises(Exception) as caught:  # which one is the subject of the test
-        asyncio.run(Wikidata(settings).search("Jane", "en", 5))
+        search(Wikidata(settings), "Jane")
     assert classify(caught.value, NOW) == verdict
 
 
 def test_a_refused_question_fails_with_wikidatas_own_words(settings: MatchSettings) -> None:
     """Errors come with status 200; the client reads them all the same."""
-    with pytest.raises(Permanent, match="badinteger"):
-        asyncio.run(Wikidata(settings).search("Jane", "en", 500))
+    with pytest.raises(Permanent, match="badvalue"):
+        asyncio.run(Wikidata(settings).search(Query("begins", "Jane"), "no language"))
+    with pytest.raises(Permanent, match="cirrussearch-query-too-long"):
+        search(Wikidata(settings), "Jane " * 100, "words")
+    with pytest.raises(Permanent, match="toomanyvalues"):
+        asyncio.run(Wikidata(settings).entities([f"Q{n}" for n in range(51)], ("en",)))
     with pytest.raises(Permanent, match="no-such-entity"):
         asyncio.run(Wikidata(settings).entities(["P31"], ("en",)))
 
@@ -111,68 +186,18 @@ def test_a_429_pauses_the_rate_limit_and_costs_nothing(
     monkeypatch.setattr("actors.match.entity_match.pause_rate_limit", lambda *values: rests.append(values))
     kept: list[Mapping[str, Any]] = []
     with pytest.raises(Snooze) as caught:
-        asyncio.run(candidates(job(kept), Task(7, Record("Jane"), ProjectSettings())))
+        asyncio.run(judge(job(kept), Task(7, Record("Jane"), ProjectSettings())))
     assert least <= caught.value.seconds <= most and caught.value.reason == "retry_after" and caught.value.asked
     [(rate_limit, seconds, reason)] = rests
     assert (rate_limit, reason) == ("wikidata", "retry_after") and least <= seconds <= most and kept == []
 
 
-def test_a_busy_server_that_says_so_in_json_is_obeyed(settings: MatchSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_server_that_says_so_in_json_is_obeyed(sandbox: Sandbox, settings: MatchSettings) -> None:
     """``maxlag`` comes with status 200 and a Retry-After."""
-    from pipeline.http.client import Fetched
-
-    said = Fetched("u", "u", 200, httpx.Headers({"retry-after": "3"}), b'{"error": {"code": "maxlag"}}', 0)
-
-    async def fetched(url: str, **rest: object) -> Fetched:
-        return said
-
-    monkeypatch.setattr("actors.match.wikidata.fetch", fetched)
-    with pytest.raises(SlowDown) as caught:
-        asyncio.run(Wikidata(settings).search("Jane", "en", 5))
-    assert caught.value.seconds == 3
-
-
-def test_the_phase_takes_one_permit_for_all_its_calls_and_keeps_the_ranked_list(settings: MatchSettings) -> None:
-    """One search a language and one call for all entities; small result, list with reasons in the write."""
-    permits: list[tuple[str, int]] = []
-    row: dict[str, Any] = {
-        "name": "Haruki Takeda",
-        "data": {"type": "human"},
-        "found": None,
-        "settings": {"languages": ["en", "ja"]},
-    }
-    done = asyncio.run(entity_match(job(permits=permits, **row)))
-    assert sum(calls for _, calls in permits) >= 3 and {rate_limit for rate_limit, _ in permits} == {"wikidata"}
-    assert done.result is not None and done.result["decision"] == "matched" and done.write is not None
-
-
-def test_a_call_that_is_late_asks_for_another_permit_and_nothing_is_asked_twice(
-    sandbox: Sandbox, settings: MatchSettings
-) -> None:
-    """If that permit is far away, the searches made so far are kept; the next attempt continues from there."""
-    sandbox.add_fault(match="/w/", delay=0.6)  # the bucket of five at five a second allows half a second
-    kept: list[Mapping[str, Any]] = []
-    task = Task(7, Record("Takeda Haruki"), ProjectSettings())
-    first = job(kept)
-    first.services = FakeServices(keep=first.services.keep, take_permit=_far_away_the_second_time())
-    with pytest.raises(Snooze):
-        asyncio.run(candidates(first, task))
-    [values] = kept
-    assert json.loads(values["found"])["en"] and sandbox.stats()["requests"] == 1
-    again = replace(task, found=json.loads(values["found"]))
-    assert asyncio.run(candidates(job(), again))[0].label == "Takeda Haruki"
-    assert sandbox.stats()["requests"] == 2
-
-
-def _far_away_the_second_time() -> Callable[[str, int], None]:
-    asked: list[int] = []
-
-    def take(_: str, calls: int) -> None:
-        asked.append(calls)
-        if len(asked) == 2:
-            raise Snooze(100, "rate_limit")
-
-    return take
+    httpx.put(f"{sandbox.url}/w/_lag", json={"seconds": 7, "times": 1})
+    with pytest.raises(SlowDown, match="maxlag") as caught:
+        search(Wikidata(settings), "Jane")
+    assert caught.value.seconds == 5
 
 
 def test_a_task_that_is_gone_or_cancelled_ends_cleanly_without_a_call(sandbox: Sandbox) -> None:
@@ -186,8 +211,3 @@ def test_a_job_without_a_task_fails_with_advice(body: dict[str, object]) -> None
     """The message says how to queue one."""
     with pytest.raises(Permanent, match="UPDATE tasks"):
         asyncio.run(entity_match(Job(body=body)))
-
-
-def test_lists_are_merged_in_turn() -> None:
-    """The best of every language come first, nobody twice."""
-    assert merged([["Q1", "Q2", "Q3"], ["Q2", "Q9"], []], 4) == ["Q1", "Q2", "Q9", "Q3"]

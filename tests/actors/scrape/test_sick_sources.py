@@ -35,7 +35,7 @@ def test_two_of_five_sources_die_for_a_while(stall: Stall) -> None:
     stall.sandbox.add_fault(match="/market/sick-1", status=500)
     stall.sandbox.add_fault(match="/market/sick-2", cut=True)
     for worker in ("worker-1", "worker-2"):
-        place.worker(threads=8, WORKER_ID=worker, SCRAPE_BREAKER_SECONDS="1.2", SCRAPE_PROBE_SECONDS="5")
+        place.worker(threads=8, WORKER_ID=worker, SCRAPE_BREAKER_SECONDS="3", SCRAPE_PROBE_SECONDS="5")
     intakes = [stall.intake(f"coin {n}") for n in range(20)]
     jobs = [job for intake in intakes for job in stall.collect(intake, [*SICK, *WELL])]
     healthy = "SELECT count(*) FROM scrape_jobs WHERE status = 'succeeded' AND source_id LIKE 'well%%'"

@@ -20,7 +20,5 @@ def settings(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> WebsiteSettin
     for name in ("MODEL_URL", "MODEL_NAME", "MODEL_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIPELINE_SANDBOX_URL", sandbox.url)
-    monkeypatch.setenv("PIPELINE_WEBSITE_READ_SECONDS", "1")
-    monkeypatch.setenv("PIPELINE_WEBSITE_TOTAL_SECONDS", "5")
     worker_settings.cache_clear()
     return WebsiteSettings()

@@ -37,7 +37,7 @@ def test_attempts_count_for_their_own_queue_also_where_phases_have_the_same_name
     names = [row["phase"] for row in first]
     assert len(set(names)) < len(names) and any(names.count(name) == 1 for name in names)
     for row in first:
-        [job] = submit_many(None, row["workflow"], [{}])
+        job = place.rows("SELECT pipeline.submit(%s) AS id", row["workflow"])[0]["id"]
         place.rows("SELECT pipeline.undeliverable(%s, 1, 'x')", job)
     seen = place.rows("SELECT queue, n FROM pipeline.attempts_recent(60, 5000)")
     assert {row["queue"]: row["n"] for row in seen} == {row["queue"]: 1 for row in first}

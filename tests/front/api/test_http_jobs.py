@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
+import pytest
 
 from pipeline.journey.submit import submit, submit_many
 from tests.place import Place
@@ -30,6 +32,20 @@ def test_a_job_is_accepted_and_can_be_followed_to_its_end(place: Place, api: htt
     stats = {phase["queue"]: phase for phase in api.get("/v1/stats").json()["phases"]}
     assert stats["triple.first"]["ended_per_second"] > 0 == stats["triple.first"]["error_rate"]
     assert [worker["state"] for worker in api.get("/v1/workers").json()] == ["alive"]
+
+
+def test_the_steps_of_a_job_are_shown_with_it(place: Place, api: httpx.Client) -> None:
+    """The newest first, and long results cut."""
+    job = submit(None, "single")
+    place.db.execute(
+        "INSERT INTO pipeline.steps (job_id, fence, at, phase, name, value)"
+        " VALUES (%(job)s, 1, now() - interval '1 s', 'act', 'fetch', %(page)s), (%(job)s, 1, now(), 'act', 'count', '7')",
+        {"job": job, "page": '"' + "x" * 5000 + '"'},
+    )
+    count, fetch = api.get(f"/v1/jobs/{job}").json()["steps"]
+    assert (count["phase"], count["name"], count["size"], count["preview"]) == ("act", "count", 1, "7")
+    assert (fetch["name"], fetch["size"], fetch["preview"]) == ("fetch", 5002, '"' + "x" * 999 + "…")
+    assert count["at"] > fetch["at"]
 
 
 def test_the_broker_being_away_does_not_matter(place: Place, api: httpx.Client) -> None:
@@ -63,6 +79,70 @@ def test_a_key_with_another_body_is_refused_and_changes_nothing(place: Place, ap
         assert (answer.status_code, answer.headers["content-type"]) == (409, "application/problem+json")
         assert job in answer.json()["detail"]
     assert place.job(UUID(job))["body"] == {"n": 1} and place.count("SELECT count(*) FROM pipeline.jobs") == 1
+
+
+def test_a_request_says_how_long_its_key_is_kept(place: Place, api: httpx.Client) -> None:
+    """Another body is not refused then: the answer is the job that has the key."""
+    key = {"Idempotency-Key": "k"}
+    first = post(api, {"workflow": "single", "body": {"n": 1}, "unique": "open"}, **key)
+    again = post(api, {"workflow": "single", "body": {"n": 2}, "unique": "open"}, **key)
+    assert first.status_code == again.status_code == 202 and first.json() == again.json()
+    replaced = post(api, {"workflow": "single", "body": {"n": 3}, "unique": "replace"}, **key)
+    assert replaced.json() == first.json()
+    assert place.job(UUID(first.json()["id"]))["body"] == {"n": 3}
+    by_body = [post(api, {"workflow": "single", "body": {"n": 1}, "unique": 3600.0}).json() for _ in range(2)]
+    assert by_body[0] == by_body[1] != first.json()
+
+
+def test_jobs_have_tags_and_are_found_by_one(api: httpx.Client) -> None:
+    """In lists, pages and the job itself."""
+    jobs = [post(api, {"workflow": "single", "tags": ["vip", "eu"]}).json()["id"] for _ in range(3)]
+    plain = post(api, {"workflow": "single"}).json()["id"]
+    page = api.get("/v1/jobs", params={"tag": "vip", "limit": 2}).json()
+    rest = api.get("/v1/jobs", params={"tag": "vip", "cursor": page["next"]}).json()
+    assert [item["id"] for item in page["items"] + rest["items"]] == jobs[::-1]
+    assert api.get(f"/v1/jobs/{jobs[0]}").json()["job"]["tags"] == ["vip", "eu"]
+    assert api.get(f"/v1/jobs/{plain}").json()["job"]["tags"] == []
+
+
+def test_a_job_expires_after_a_time_or_at_one(place: Place, api: httpx.Client) -> None:
+    """Seconds, or a moment."""
+    for expires in (90.0, "2100-01-31T12:00:00Z"):
+        job = post(api, {"workflow": "single", "expires": expires}).json()["id"]
+        assert api.get(f"/v1/jobs/{job}").json()["job"]["expires_at"] == place.job(UUID(job))[
+            "expires_at"
+        ].isoformat().replace("+00:00", "Z")
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"unique": "closed"},
+        {"unique": 0},
+        {"unique": "open", "debounce": 5.0},
+        {"unique": "replace"},
+        {"debounce": -1},
+        {"expires": "soon"},
+        {"expires": -5},
+        {"tags": ["x" * 65]},
+        {"tags": ["x"] * 21},
+        {"tags": "vip"},
+    ],
+)
+def test_options_that_mean_nothing_are_refused(place: Place, api: httpx.Client, wish: dict[str, Any]) -> None:
+    """422 or 400, with what would be right."""
+    answer = post(api, {"workflow": "single", **wish})
+    assert answer.status_code in (400, 422) and answer.headers["content-type"] == "application/problem+json"
+    assert place.count("SELECT count(*) FROM pipeline.jobs") == 0
+
+
+def test_a_replay_that_is_refused_for_its_key_says_so(place: Place, api: httpx.Client) -> None:
+    """409: another job has it."""
+    job = post(api, {"workflow": "single", "unique": "open"}).json()["id"]
+    place.rows("SELECT pipeline.undeliverable(%s, 1, 'x')", job)
+    post(api, {"workflow": "single", "unique": "open"})
+    answer = api.post(f"/v1/jobs/{job}/replay")
+    assert answer.status_code == 409 and "another job that has not ended has its key" in answer.json()["detail"]
 
 
 def test_pages_hold_every_job_once_newest_first_also_while_new_ones_come(place: Place, api: httpx.Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import httpx
@@ -67,9 +68,12 @@ def _send(strategy: Any, address: str, headers: dict[str, str], examples: int, s
 
 
 @pytest.mark.parametrize(("token", "examples"), [(OPERATOR, 6), (VIEWER, 2)], ids=["operator", "viewer"])
-def test_no_answer_is_a_5xx_or_undocumented(place: Place, serve: Serve, token: str, examples: int) -> None:
-    """Status, media type, headers and body of every answer are as described."""
+def test_no_answer_is_a_5xx_or_undocumented(
+    place: Place, shop: ModuleType, serve: Serve, token: str, examples: int
+) -> None:
+    """Status, media type, headers and body of every answer are as described. One workflow has typed bodies."""
     submit(None, "single")
     seen = examine(serve(api_tokens=SecretStr(TOKENS)), token, examples)
     assert seen["GET /metrics"] == {200} and seen["GET /v1/jobs"] >= {200, 422}
+    assert seen["GET /v1/workflows"] == {200}
     assert (403 in seen["POST /v1/dead/replay"]) is (token == VIEWER)

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from pipeline import submit
-from tests.commands import pipeline
+from tests.commands import pipeline_here
 from tests.front.api.test_http_dead import FIRST, fail
 from tests.place import Place
 
@@ -50,17 +50,17 @@ def test_a_command_gives_up_and_says_why(place: Place, words: tuple[str, ...]) -
     """Exit code 1, as for everything else that cannot be done; it works once the other transaction has ended."""
     job = submit(None, "single") if words == ("cancel",) else fail(place, "single", FIRST)[0]
     with held(place, job):
-        refused = pipeline(place, *words, str(job))
+        refused = pipeline_here(place, *words, str(job))
         assert (refused.returncode, HOLDS in refused.stderr) == (1, True), refused.stderr
-    assert pipeline(place, *words, str(job)).returncode == 0
+    assert pipeline_here(place, *words, str(job)).returncode == 0
 
 
 def test_a_key_that_another_transaction_uses_is_not_waited_for(place: Place) -> None:
     """Whether there is a job of that key is not known before the other transaction ends."""
     with psycopg.connect(place.database_url) as other:
         row = other.execute("SELECT pipeline.submit('single', '{}', p_key => 'order-17')").fetchone()
-        refused = pipeline(place, "submit", "single", "{}", "--key", "order-17")
+        refused = pipeline_here(place, "submit", "single", "{}", "--key", "order-17")
         assert (refused.returncode, HOLDS in refused.stderr) == (1, True), refused.stderr
-    again = pipeline(place, "submit", "single", "{}", "--key", "order-17", "--json")
+    again = pipeline_here(place, "submit", "single", "{}", "--key", "order-17", "--json")
     assert row is not None
     assert json.loads(again.stdout)["id"] == str(row[0])

@@ -10,6 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 from pydantic import SecretStr
 
+from pipeline.declare import extension
+from pipeline.declare.extension import Extension
 from pipeline.front.api import events
 from pipeline.journey.submit import submit, submit_many
 from tests.front.api.conftest import OPERATOR, TOKENS, VIEWER, Serve
@@ -177,3 +179,22 @@ def test_the_page_works_without_the_stream_and_says_what_it_cannot_read(
     expect(page.locator(".stream")).to_have_text("every 5 s")
     submit(None, "single")
     expect(rows).to_have_count(2)
+
+
+def nothing_left(connection: object, job_id: UUID) -> int:
+    return 0
+
+
+def test_results_and_outputs_of_any_kind_are_shown(
+    place: Place, serve: Serve, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that are zero or empty."""
+    shop = Extension("shop", outputs={"single": f"{__name__}:nothing_left"})
+    monkeypatch.setattr(extension, "_extensions", {"shop": shop})
+    job = submit(None, "single")
+    results = {"count": 0, "names": ["a", 2], "said": "yes", "none": []}
+    place.db.execute("UPDATE pipeline.jobs SET result = %s WHERE id = %s", (json.dumps(results), job))
+    page = open_page(f"{serve()}/jobs/{job}")
+    shown = page.get_by_role("region", name="Results by phase").locator("pre")
+    assert json.loads(shown.inner_text()) == results
+    expect(page.get_by_role("region", name="Stored by the workflow").locator("pre")).to_have_text("0")

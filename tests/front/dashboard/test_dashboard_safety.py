@@ -88,6 +88,7 @@ def test_every_view_is_accessible_in_light_and_dark_and_fits_a_phone(
     page.set_viewport_size({"width": PHONE, "height": 860})
     found += findings(page, "the last view on a phone")
     page.get_by_role("button", name="Submit job").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
     assert found + findings(page, "the form in the dark") == []
 
 

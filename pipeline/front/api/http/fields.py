@@ -10,6 +10,10 @@ from uuid import UUID
 from fastapi import Path
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StringConstraints
 
+from pipeline.declare.options import LONGEST_TAG
+from pipeline.declare.registry import BadBody, read_body
+from pipeline.front.api.http.problem import invalid
+
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
@@ -46,5 +50,17 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length
 Text = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")]
 Body = Annotated[dict[str, Any], AfterValidator(_is_json)]
 Moment = Annotated[AwareDatetime, AfterValidator(_near), BeforeValidator(_is_text)]
+Seconds = Annotated[float, Field(gt=0, lt=1e9, strict=True, description="seconds")]
+Tag = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=LONGEST_TAG)]
 Priority = Annotated[int, Field(ge=0, le=9, strict=True, description="9 goes first")]
 JobId = Annotated[UUID, Path(description="a job's id")]
+
+
+def typed(workflow: str, body: dict[str, Any]) -> Any:
+    """The body as its workflow's type. 422 with each wrong field, if this process has the type declared."""
+    try:
+        return read_body(workflow, body)
+    except BadBody as error:
+        # The body is a field of the request's body. A mistake of the whole has no field.
+        named = [(filter(None, field.split(".")), said) for field, said in error.mistakes]
+        raise invalid([{"loc": ("body", "body", *way), "msg": said} for way, said in named]) from None

@@ -6,6 +6,7 @@ export class Refused extends Error {
     this.status = status;
     this.title = problem.title || "Not possible";
     this.trace = problem.trace_id;
+    this.errors = problem.errors ?? [];
   }
 }
 

@@ -61,3 +61,19 @@ export function field(label, control, hint) {
     hint && h("p", { class: "hint", id: `${id}-hint` }, hint),
   );
 }
+
+/** Says at a field what is wrong with it; nothing takes that back. */
+export function complain(control, said) {
+  const id = `${control.id}-wrong`;
+  const place = control.parentNode;
+  place.querySelector(":scope > .wrong-answer")?.remove();
+  if (said) place.append(h("p", { class: "wrong-answer", id }, said));
+  const told = [place.querySelector(":scope > .hint")?.id, said && id].filter(Boolean).join(" ");
+  for (const [name, value] of [
+    ["aria-invalid", said && "true"],
+    ["aria-describedby", told],
+  ]) {
+    if (value) control.setAttribute(name, value);
+    else control.removeAttribute(name);
+  }
+}

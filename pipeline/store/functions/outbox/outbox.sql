@@ -14,10 +14,16 @@ BEGIN
     RETURN v_phase;
 END $$;
 
+-- p_keys: one key a job, or null. p_unique: how long a job keeps its key: null, for as long as it is there; 'open', until it
+-- has ended; an interval such as '1 hour'. 'replace' is as 'open', but a job that waits unsent gets the new body, and one
+-- that was sent leaves its key to a new job. p_debounce: as 'replace', not due before so long after the last submit.
+-- Without a key these take one from the body. p_tags: words to find the jobs by. p_expires: a job that has not begun by
+-- then fails. The answers are in the order of the bodies; for a key that another job keeps, that job.
 CREATE OR REPLACE FUNCTION pipeline.submit_many(
     p_workflow text, p_bodies jsonb[], p_priority integer DEFAULT 0, p_batch uuid DEFAULT NULL,
     p_traceparent text DEFAULT NULL, p_keys text[] DEFAULT NULL, p_due timestamptz DEFAULT NULL,
-    p_rate_limit text DEFAULT NULL)
+    p_rate_limit text DEFAULT NULL, p_unique text DEFAULT NULL, p_debounce interval DEFAULT NULL,
+    p_tags text[] DEFAULT NULL, p_expires timestamptz DEFAULT NULL)
 RETURNS SETOF uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_phase pipeline.phases := pipeline.first_phase(p_workflow);
@@ -27,8 +33,14 @@ DECLARE
     v_trace text;
     v_span text;
     v_count integer;
-    v_due timestamptz := p_due;
-    v_reason text := CASE WHEN p_due IS NOT NULL THEN 'scheduled' END;
+    v_moment timestamptz := coalesce(p_due, now() + p_debounce);
+    v_due timestamptz := v_moment;
+    v_reason text := CASE WHEN v_moment IS NOT NULL THEN 'scheduled' END;
+    v_expires timestamptz := CASE WHEN p_expires < 'infinity' THEN greatest(p_expires, now()) END;
+    v_tags text[] := nullif(p_tags, '{}');
+    v_replaces boolean := coalesce(p_unique = 'replace', false) OR p_debounce IS NOT NULL;
+    v_keys text[];
+    v_holders uuid[];
 BEGIN
     IF p_priority NOT BETWEEN 0 AND 9 THEN
         RAISE EXCEPTION USING ERRCODE = 'PL002', MESSAGE = format('priority %s is outside 0 … 9', p_priority),
@@ -40,6 +52,7 @@ BEGIN
             PERFORM pipeline.refuse_body(v_body, cardinality(v_ids));
         END IF;
     END LOOP;
+    PERFORM pipeline.refuse_tags(v_tags) WHERE v_tags IS NOT NULL;
     IF p_traceparent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' THEN
         v_trace := split_part(p_traceparent, '-', 2);
         v_span := split_part(p_traceparent, '-', 3);
@@ -49,23 +62,37 @@ BEGIN
             HINT = 'open a new batch for further jobs';
     END IF;
     -- Under a rate limit with a rate a job waits for its place in the order, not for a time.
-    IF p_rate_limit IS NOT NULL AND p_due IS NULL AND pipeline.has_rate(p_rate_limit) THEN
+    IF p_rate_limit IS NOT NULL AND v_due IS NULL AND pipeline.has_rate(p_rate_limit) THEN
         v_due := 'infinity';
         v_reason := 'rate_limit';
     END IF;
+    IF p_keys IS NOT NULL OR p_unique IS NOT NULL OR p_debounce IS NOT NULL THEN
+        v_keys := pipeline.keys_of(p_bodies, p_keys, p_unique IS NOT NULL OR p_debounce IS NOT NULL);
+        v_holders := pipeline.take_keys(p_workflow, v_keys, v_ids, pipeline.kept_until(p_unique, p_debounce), v_replaces);
+    END IF;
     WITH added AS (
         INSERT INTO pipeline.jobs (id, workflow, phase, body, priority, batch_id, max_attempts, idempotency_key,
-                          trace_id, span_id, next_retry_at, rate_limit)
-        SELECT f.id, p_workflow, v_phase.phase, f.body, p_priority, p_batch, v_phase.max_attempts, p_keys[f.place],
+                          trace_id, span_id, next_retry_at, rate_limit, tags, expires_at)
+        SELECT f.id, p_workflow, v_phase.phase, f.body, p_priority, p_batch, v_phase.max_attempts, f.key,
                coalesce(v_trace, replace(f.id::text, '-', '')),
-               coalesce(v_span, right(replace(f.id::text, '-', ''), 16)), p_due, p_rate_limit
-        FROM unnest(v_ids, p_bodies) WITH ORDINALITY AS f(id, body, place)
-        ON CONFLICT (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+               coalesce(v_span, right(replace(f.id::text, '-', ''), 16)), v_moment, p_rate_limit, v_tags, v_expires
+        FROM unnest(v_ids, p_bodies, v_keys, v_holders) AS f(id, body, key, holder)
+        WHERE f.holder IS NULL OR f.holder = f.id
         RETURNING jobs.id
     )
-    INSERT INTO pipeline.outbox (job_id, phase_id, priority, due_at, reason, rate_limit)
-    SELECT a.id, v_phase.id, p_priority, v_due, v_reason, p_rate_limit FROM added a;
+    INSERT INTO pipeline.outbox (job_id, phase_id, priority, due_at, reason, rate_limit, expires_at)
+    SELECT a.id, v_phase.id, p_priority, v_due, v_reason, p_rate_limit, v_expires FROM added a;
     GET DIAGNOSTICS v_count = ROW_COUNT;
+    IF v_replaces THEN
+        PERFORM pipeline.replace_unsent(v_holders, v_ids, p_bodies, p_priority, v_moment, v_due, v_reason, p_rate_limit, v_tags, v_expires);
+    END IF;
+    IF v_tags IS NOT NULL THEN
+        INSERT INTO pipeline.tags (tag, job_id) SELECT t.tag, coalesce(i.holder, i.id) FROM unnest(v_ids, v_holders) AS i(id, holder)
+        CROSS JOIN unnest(v_tags) AS t(tag) WHERE v_replaces OR i.holder IS NULL OR i.holder = i.id ON CONFLICT DO NOTHING;
+    END IF;
+    IF v_expires IS NOT NULL THEN
+        PERFORM pipeline.announce_expiry(v_expires);
+    END IF;
     IF p_batch IS NOT NULL THEN
         UPDATE pipeline.batches SET total = total + v_count, remaining = remaining + v_count WHERE id = p_batch;
     END IF;
@@ -73,18 +100,10 @@ BEGIN
     -- and looks again when this transaction has ended. Where the first of the keys is taken, it is not known which of
     -- these jobs is the first.
     IF v_count > 0 AND (v_phase.pool IS NOT NULL OR v_phase.throttle_count IS NOT NULL OR v_due IS NOT NULL
-                        OR p_keys IS NOT NULL OR pipeline.is_first(v_phase.id, p_priority::smallint, v_ids[1])) THEN
+                        OR v_keys IS NOT NULL OR pipeline.is_first(v_phase.id, p_priority::smallint, v_ids[1])) THEN
         PERFORM pipeline.wake();
     END IF;
-    IF p_keys IS NULL THEN
-        FOREACH v_id IN ARRAY v_ids LOOP RETURN NEXT v_id; END LOOP;
-    ELSE
-        -- A statement of its own: it also sees the job that another caller committed under the same key just now.
-        RETURN QUERY SELECT coalesce(j.id, i.id)
-            FROM unnest(v_ids) WITH ORDINALITY AS i(id, place)
-            LEFT JOIN pipeline.jobs j ON j.workflow = p_workflow AND j.idempotency_key = p_keys[i.place]
-            ORDER BY i.place;
-    END IF;
+    FOREACH v_id IN ARRAY coalesce(v_holders, v_ids) LOOP RETURN NEXT v_id; END LOOP;
 END $$;
 
 -- No object, too long, or nested so deeply that a reader gives up (a hundred levels take two hundred characters).
@@ -110,10 +129,12 @@ END $$;
 
 CREATE OR REPLACE FUNCTION pipeline.submit(p_workflow text, p_body jsonb DEFAULT '{}', p_priority integer DEFAULT 0,
     p_batch uuid DEFAULT NULL, p_traceparent text DEFAULT NULL, p_key text DEFAULT NULL,
-    p_due timestamptz DEFAULT NULL, p_rate_limit text DEFAULT NULL)
+    p_due timestamptz DEFAULT NULL, p_rate_limit text DEFAULT NULL, p_unique text DEFAULT NULL,
+    p_debounce interval DEFAULT NULL, p_tags text[] DEFAULT NULL, p_expires timestamptz DEFAULT NULL)
 RETURNS uuid LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT pipeline.submit_many(p_workflow, ARRAY[p_body], p_priority, p_batch, p_traceparent,
-                                CASE WHEN p_key IS NOT NULL THEN ARRAY[p_key] END, p_due, p_rate_limit)
+                                CASE WHEN p_key IS NOT NULL THEN ARRAY[p_key] END, p_due, p_rate_limit,
+                                p_unique, p_debounce, p_tags, p_expires)
 $$;
 
 -- The one admission gate. Lets through what is due and has room, highest priority first, then oldest
@@ -165,6 +186,7 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT o.job_id, o.priority, o.seq FROM pipeline.outbox o
         WHERE o.phase_id = gate.id AND o.sent_at IS NULL AND o.due_at IS NULL AND (gate.unpaced OR o.reserved)
+            AND (o.expires_at <= now()) IS NOT TRUE
         ORDER BY o.priority DESC, o.seq LIMIT greatest(gate.room, 0) FOR UPDATE SKIP LOCKED) w
     )
     SELECT array_agg(p.job_id ORDER BY p.priority DESC, p.seq), array_agg(p.phase_id ORDER BY p.priority DESC, p.seq)

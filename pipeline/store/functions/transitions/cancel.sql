@@ -28,7 +28,7 @@ BEGIN
         fence = fence + CASE WHEN status = 'running' THEN 0 ELSE 1 END, next_retry_at = NULL, wait_reason = NULL
     WHERE id = ANY (v_ids);
     PERFORM pipeline.leave_places(v_ids);
-    DELETE FROM pipeline.outbox WHERE job_id = ANY (v_ids);
+    PERFORM pipeline.leave_outbox(v_ids);
     PERFORM pipeline.return_permits(v_ids);
     PERFORM pipeline.count_children(v_ids);
     PERFORM pipeline.wake();

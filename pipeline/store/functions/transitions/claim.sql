@@ -1,7 +1,7 @@
 -- Claim jobs by id for the idle threads of one process: pending or retryable, same phase, same send number. Each row goes
 -- to one delivery; a claim repeated by the same delivery (its COMMIT was lost) gets the same answer. Every ask gets a
 -- verdict: 'claimed', or why not. 'locked': some other transaction holds the row, perhaps an application's for a long
--- time; ask again, nobody waits for it here. 'paused', 'pool_full': the job waits at the gate again.
+-- time; ask again, nobody waits for it here. 'paused', 'pool_full': the job waits at the gate again. 'expired': it has failed, and never starts.
 CREATE OR REPLACE FUNCTION pipeline.claim(
     p_worker text, p_ids uuid[], p_queues text[], p_sends bigint[], p_deliveries bigint[], p_sent timestamptz[])
 RETURNS TABLE (place integer, verdict text, fence bigint, attempts integer, max_attempts integer, crashes integer,
@@ -27,6 +27,7 @@ BEGIN
                    WHEN a.send <> s.send THEN 'superseded'
                    WHEN s.status = 'failed' THEN CASE WHEN a.send = s.send THEN 'failed' ELSE 'finished' END
                    WHEN s.status = 'running' THEN 'running'
+                   WHEN s.fence = 0 AND s.expires_at <= now() THEN 'expired'
                    WHEN a.send IS NULL AND NOT EXISTS (
                        SELECT 1 FROM pipeline.outbox o WHERE o.job_id = s.id AND o.sent_at IS NULL AND o.due_at IS NULL)
                        THEN 'already_queued'
@@ -47,12 +48,13 @@ BEGIN
             updated_at = now(), sent_at = coalesce(g.sent_at, now()), delivery = g.delivery, isolated = g.isolated
         FROM judged g WHERE j.id = g.id AND g.verdict = 'ready' AND NOT g.again RETURNING j.id, j.fence
     ), early AS (
-        -- It is out from now on, should the message have been there before the relay.
-        UPDATE pipeline.outbox o SET sent_at = now(), due_at = NULL, reason = NULL FROM taken t
-        WHERE o.job_id = t.id AND o.sent_at IS NULL
+        -- It is out from now on, should the message have been there before the relay; and it has begun.
+        UPDATE pipeline.outbox o SET sent_at = coalesce(o.sent_at, now()), due_at = NULL, reason = NULL, expires_at = NULL
+        FROM taken t WHERE o.job_id = t.id AND (o.sent_at IS NULL OR o.expires_at IS NOT NULL)
     ), waiting AS MATERIALIZED (
-        SELECT count(w.done) FROM (SELECT pipeline.wait_again(array_agg(g.id), g.verdict)::text AS done
-                                   FROM judged g WHERE g.verdict IN ('paused', 'pool_full') GROUP BY g.verdict) w
+        SELECT count(w.done) FROM (SELECT CASE g.verdict WHEN 'expired' THEN pipeline.expire(array_agg(g.id))::text
+                                          ELSE pipeline.wait_again(array_agg(g.id), g.verdict)::text END AS done
+                                   FROM judged g WHERE g.verdict IN ('paused', 'pool_full', 'expired') GROUP BY g.verdict) w
     )
     SELECT g.place,
            CASE WHEN g.again THEN 'running' WHEN g.verdict = 'ready' THEN 'claimed'

@@ -20,9 +20,10 @@ DECLARE
     v_waits boolean := false;
     v_child boolean;
     v_pooled boolean;
+    v_awaited boolean;
     v_id uuid;
 BEGIN
-    FOR place, verdict, fence, send, max_attempts, isolated, at, v_id, v_phase, v_child, v_pooled IN
+    FOR place, verdict, fence, send, max_attempts, isolated, at, v_id, v_phase, v_child, v_pooled, v_awaited IN
         WITH held AS MATERIALIZED (
             SELECT j.id, j.fence, j.locked_by, j.workflow, j.phase, j.priority, j.batch_id, j.attempts, j.ready_at,
                    j.next_retry_at, j.sent_at, j.locked_at, j.wait_reason
@@ -71,14 +72,17 @@ BEGIN
             FROM step s WHERE o.job_id = s.id AND s.next_id IS NOT NULL AND NOT s.continues
         ), ended AS (
             DELETE FROM pipeline.outbox o USING step s WHERE o.job_id = s.id AND s.next_id IS NULL
+            RETURNING o.job_id, o.awaited
         )
         SELECT s.place, CASE WHEN s.next_id IS NULL THEN 'done' WHEN s.continues THEN 'continued' ELSE 'handed_over' END,
-               m.fence, m.send, s.max_attempts, s.next_isolated, now(), s.id, s.phase_id, s.next_id IS NULL AND s.batch_id IS NOT NULL, s.pooled
-        FROM step s JOIN moved m ON m.place = s.place
+               m.fence, m.send, s.max_attempts, s.next_isolated, now(), s.id, s.phase_id, s.next_id IS NULL AND s.batch_id IS NOT NULL, s.pooled, e.awaited
+        FROM step s JOIN moved m ON m.place = s.place LEFT JOIN ended e ON e.job_id = s.id
     LOOP
         v_answered := v_answered || place;
         v_waits := v_waits OR verdict = 'handed_over';
         IF v_child THEN v_ended := v_ended || v_id; END IF;
+        -- As pipeline.leave_outbox.
+        IF v_awaited THEN PERFORM pg_notify('pipeline_ended', v_id::text); END IF;
         IF v_pooled THEN
             v_left := v_left || v_phase;
             v_leave := v_leave || v_id;

@@ -8,7 +8,7 @@ BEGIN
     -- In the order of ids, as everywhere: two callers never wait for one another in a circle.
     PERFORM 1 FROM pipeline.jobs j WHERE j.id = ANY (p_jobs) ORDER BY j.id FOR UPDATE;
     PERFORM pipeline.cancel_many(p_jobs, 'deleted');
-    DELETE FROM pipeline.attempts WHERE job_id = ANY (p_jobs);
+    PERFORM pipeline.forget(p_jobs);
     DELETE FROM pipeline.jobs WHERE id = ANY (p_jobs);
     GET DIAGNOSTICS v_count = ROW_COUNT;
     RETURN v_count;

@@ -51,7 +51,7 @@ BEGIN
         next_retry_at = NULL, wait_reason = NULL
     WHERE id = p_job.id;
     PERFORM pipeline.leave_places(ARRAY[p_job.id]);
-    DELETE FROM pipeline.outbox WHERE job_id = p_job.id;
+    PERFORM pipeline.leave_outbox(ARRAY[p_job.id]);
     PERFORM pipeline.return_permits(ARRAY[p_job.id]);
     PERFORM pipeline.count_children(ARRAY[p_job.id]);
     PERFORM pipeline.wake();

@@ -38,6 +38,8 @@ BEGIN
         -- The rate limit is the first phase's outside system.
         rate_limit = CASE WHEN v_to.position = 1 THEN j.rate_limit END
     WHERE j.id = ANY (v_waiting);
+    -- It goes through the phases from there on as if for the first time.
+    DELETE FROM pipeline.steps WHERE job_id = ANY (v_waiting);
     UPDATE pipeline.outbox o SET phase_id = v_to.id, sent_at = NULL, sent_by = NULL, reserved = false,
         reason = CASE WHEN o.due_at IS NULL THEN 'moved' ELSE o.reason END,
         -- Whoever waited for that rate limit's rate no longer has a rate_limit.

@@ -1,4 +1,4 @@
--- Finished jobs and their history, a small batch a call, the oldest of each phase first; with the last batch also
+-- Finished jobs with their history, keys and tags, a small batch a call, the oldest of each phase first; with the last batch also
 -- complete batches that have no jobs left, and workers that stopped. Failed jobs stay until somebody decides, unless
 -- p_failed says for how long. Children of open batches stay, and so does what somebody has locked, until next time.
 CREATE OR REPLACE FUNCTION pipeline.prune(p_older interval, p_most integer, p_failed interval DEFAULT NULL)
@@ -26,7 +26,7 @@ BEGIN
             ORDER BY j.id LIMIT p_most - cardinality(v_ids) FOR UPDATE SKIP LOCKED) d;
         v_ids := v_ids || v_some;
     END LOOP;
-    DELETE FROM pipeline.attempts WHERE job_id = ANY (v_ids);
+    PERFORM pipeline.forget(v_ids);
     DELETE FROM pipeline.jobs WHERE id = ANY (v_ids);
     IF cardinality(v_ids) < p_most THEN
         DELETE FROM pipeline.batches WHERE id IN (

@@ -1,5 +1,6 @@
 -- A failed job starts its phase again with fresh budgets, at once or when p_due has come. Returns false if the job
--- is not failed (any more), or if p_send is given and is not the send it failed with.
+-- is not failed (any more), if p_send is given and is not the send it failed with, or if its key was free since it failed
+-- (p_unique of pipeline.submit) and another job that has not ended has it now.
 CREATE OR REPLACE FUNCTION pipeline.replay(p_id uuid, p_send bigint DEFAULT NULL, p_due timestamptz DEFAULT NULL)
 RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -9,6 +10,7 @@ BEGIN
     SELECT * INTO v_job FROM pipeline.jobs
     WHERE id = p_id AND status = 'failed' AND (p_send IS NULL OR send = p_send) FOR UPDATE;
     IF NOT FOUND THEN RETURN false; END IF;
+    IF v_job.idempotency_key IS NOT NULL AND NOT pipeline.take_key_again(v_job) THEN RETURN false; END IF;
     UPDATE pipeline.jobs SET status = 'pending', attempts = 0, crashes = 0, waits = 0, send = send + 1, completed_at = NULL,
         error_message = NULL, ready_at = now(), updated_at = now(), next_retry_at = p_due, wait_reason = v_reason
     WHERE id = p_id;

@@ -65,6 +65,32 @@ BEGIN
         END IF;
         RETURN NEXT;
     END LOOP;
+    FOR v_row IN
+        SELECT 'key' AS kind, k.workflow || ': ' || k.key AS name, k.job_id FROM pipeline.keys k
+        LEFT JOIN pipeline.jobs j ON j.id = k.job_id AND j.workflow = k.workflow AND j.idempotency_key = k.key WHERE j.id IS NULL
+        UNION ALL
+        SELECT 'tag', t.tag, t.job_id FROM pipeline.tags t LEFT JOIN pipeline.jobs j ON j.id = t.job_id AND t.tag = ANY (j.tags)
+        WHERE j.id IS NULL ORDER BY 1, 2, 3
+    LOOP
+        problem := format('%s of a job that does not have it', v_row.kind); subject := v_row.job_id; detail := v_row.name;
+        IF p_repair THEN
+            DELETE FROM pipeline.keys k WHERE v_row.kind = 'key' AND k.workflow || ': ' || k.key = v_row.name AND NOT EXISTS (
+                SELECT 1 FROM pipeline.jobs j WHERE j.id = k.job_id AND j.workflow = k.workflow AND j.idempotency_key = k.key);
+            DELETE FROM pipeline.tags t WHERE v_row.kind = 'tag' AND t.tag = v_row.name AND t.job_id = v_row.job_id AND NOT EXISTS (
+                SELECT 1 FROM pipeline.jobs j WHERE j.id = t.job_id AND t.tag = ANY (j.tags));
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    FOR v_row IN
+        SELECT s.job_id, count(*) AS n FROM pipeline.steps s
+        WHERE NOT EXISTS (SELECT 1 FROM pipeline.jobs j WHERE j.id = s.job_id) GROUP BY s.job_id ORDER BY s.job_id
+    LOOP
+        problem := 'steps without a job'; subject := v_row.job_id; detail := format('%s steps', v_row.n);
+        IF p_repair THEN
+            DELETE FROM pipeline.steps s WHERE s.job_id = v_row.job_id;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
     FOR v_row IN SELECT * FROM pipeline.undeclared() LOOP
         problem := 'phase that nobody declares has jobs'; subject := v_row.queue;
         detail := format('%s jobs, of which %s run: run "pipeline move %s PHASE", deploy its code again, or cancel them',

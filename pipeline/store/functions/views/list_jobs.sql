@@ -1,12 +1,23 @@
--- The newest jobs before p_before that match; null filters match everything. Jobs that ended or back off are found by
+-- The newest jobs before p_before that match; null filters match everything. Those of a tag are walked, newest first. Jobs that ended or back off are found by
 -- an index, a short scan for each phase; those that wait by walking the waiting room, newest first, p_walk rows at
 -- most. If the walk ended early, floor says where: older jobs were not looked at yet, so that a page can be short
 -- and still not be the last.
 CREATE OR REPLACE FUNCTION pipeline.list_jobs(p_workflow text, p_phase text, p_status text, p_before uuid, p_most integer,
-                                              p_walk integer DEFAULT 20000, OUT ids uuid[], OUT floor uuid)
+                                              p_walk integer DEFAULT 20000, p_tag text DEFAULT NULL, OUT ids uuid[], OUT floor uuid)
 LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
+    IF p_tag IS NOT NULL THEN
+        SELECT t.job_id INTO floor FROM pipeline.tags t WHERE t.tag = p_tag AND t.job_id < p_before ORDER BY t.job_id DESC OFFSET p_walk - 1 LIMIT 1;
+        ids := ARRAY(
+            SELECT t.job_id FROM pipeline.tags t
+            -- Looked up one by one, in the order of the walk: the planner does not know how many match.
+            CROSS JOIN LATERAL (SELECT 1 FROM pipeline.jobs j WHERE j.id = t.job_id AND (p_workflow IS NULL OR j.workflow = p_workflow)
+                AND (p_phase IS NULL OR j.phase = p_phase) AND (p_status IS NULL OR j.status = p_status) OFFSET 0) j
+            WHERE t.tag = p_tag AND t.job_id < p_before AND t.job_id >= coalesce(list_jobs.floor, '00000000-0000-0000-0000-000000000000')
+            ORDER BY t.job_id DESC LIMIT p_most);
+        RETURN;
+    END IF;
     IF p_workflow IS NULL AND p_phase IS NULL AND p_status IS NULL THEN
         ids := ARRAY(SELECT j.id FROM pipeline.jobs j WHERE j.id < p_before ORDER BY j.id DESC LIMIT p_most);
         RETURN;

@@ -40,7 +40,7 @@ LANGUAGE sql STABLE AS $$
            (count(*) FILTER (WHERE a.outcome = 'retried'))::integer,
            (count(*) FILTER (WHERE a.outcome IN ('crashed', 'stale')))::integer,
            (count(*) FILTER (WHERE a.outcome IN ('snoozed', 'released')))::integer,
-           (count(*) FILTER (WHERE a.outcome IN ('failed', 'exhausted', 'poisoned', 'undeliverable')))::integer,
+           (count(*) FILTER (WHERE a.outcome IN ('failed', 'exhausted', 'poisoned', 'undeliverable', 'expired')))::integer,
            (count(*) FILTER (WHERE a.outcome = 'cancelled'))::integer
     FROM pipeline.attempts a JOIN pipeline.jobs j ON j.id = a.job_id WHERE a.finished_at >= p_from AND a.finished_at < p_until
     GROUP BY 1

@@ -31,7 +31,7 @@ def order(wish: Order) -> dict[str, str | int]:
             raise HTTPException(409, "the customer went away")
         number = row.id
     confirm.send(f"order {number}")
-    return {"order": number, "job": str(job)}
+    return {"order": number, "job": str(job.id)}
 
 
 @app.get("/report")

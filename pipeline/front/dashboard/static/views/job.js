@@ -18,7 +18,7 @@ export const job = {
     before.job.status !== after.job.status && ENDED.has(after.job.status)
       ? `Job ${short(after.job.id)} ${after.job.status}.`
       : null,
-  render({ job, body, result, timeline: parts, attempts, output }, context) {
+  render({ job, body, result, timeline: parts, attempts, steps, output }, context) {
     return [
       h(
         "nav",
@@ -53,12 +53,26 @@ export const job = {
           }),
         ),
       ),
+      steps.length > 0 &&
+        h(
+          "div",
+          { "data-key": "steps" },
+          section(
+            "Steps",
+            table({
+              label: "Steps",
+              columns: STEPS,
+              rows: steps,
+              key: (one) => `${one.phase} ${one.name}`,
+            }),
+          ),
+        ),
       h(
         "div",
         { class: "columns", "data-key": "payload" },
         section("Payload", json(body)),
         result && section("Results by phase", json(result)),
-        output && section("Stored by the workflow", json(output)),
+        output !== null && section("Stored by the workflow", json(output)),
       ),
     ];
   },
@@ -176,6 +190,14 @@ const ATTEMPTS = [
     wide: true,
     cell: (one) => (one.error ? cut(one.error, 160) : waited(one)),
   },
+];
+
+const STEPS = [
+  { name: "Step", cell: (one) => one.name },
+  { name: "Phase", cell: (one) => one.phase },
+  { name: "Kept", cell: (one) => moment(one.at) },
+  { name: "Bytes", number: true, cell: (one) => one.size.toLocaleString("en") },
+  { name: "Result", wide: true, cell: (one) => cut(one.preview, 160) },
 ];
 
 const waited = ({ wait_reason: reason }) => reason && h("span", { class: "soft" }, `after ${reason.replace("_", " ")}`);

@@ -1,15 +1,32 @@
 // Submitting a job by hand.
 
-import { post } from "/static/api.js";
-import { ask, field } from "/static/dialog.js";
+import { get, post } from "/static/api.js";
+import { bodyForm } from "/static/body_form.js";
+import { ask, attempt, field } from "/static/dialog.js";
 import { h } from "/static/dom.js";
 import { short } from "/static/format.js";
-import { live } from "/static/live.js";
 import { select } from "/static/parts.js";
 import { go } from "/static/router.js";
 
 export function openSubmit() {
-  const workflows = [...new Set((live.stats?.phases ?? []).map((phase) => phase.workflow))];
+  attempt(async () => show(await get("/v1/workflows")));
+}
+
+function show(workflows) {
+  const raw = h("textarea", { name: "body", rows: 6, spellcheck: "false", value: "{}" });
+  const columns = h("div", { class: "body" });
+  const payload = field("Payload", raw, "A JSON object of references, at most 64 KiB.");
+  const first = workflows[0]?.name;
+  let form = null;
+  choose(first);
+
+  function choose(name) {
+    const schema = workflows.find((one) => one.name === name)?.body_schema;
+    raw.oninput = null;
+    form = schema ? bodyForm(schema, raw) : null;
+    columns.replaceChildren(...(form ? [form.element, payload] : [payload]));
+  }
+
   ask({
     title: "Submit a job",
     yes: "Submit",
@@ -17,16 +34,12 @@ export function openSubmit() {
       field(
         "Workflow",
         select(
-          { name: "workflow", required: true },
-          workflows.map((name) => [name, name]),
-          workflows[0],
+          { name: "workflow", required: true, onchange: (event) => choose(event.target.value) },
+          workflows.map(({ name }) => [name, name]),
+          first,
         ),
       ),
-      field(
-        "Payload",
-        h("textarea", { name: "body", rows: 6, spellcheck: "false", value: "{}" }),
-        "A JSON object of references, at most 64 KiB.",
-      ),
+      columns,
       field(
         "Priority",
         h("input", { name: "priority", type: "number", min: "0", max: "9", step: "1", value: "0", required: true }),
@@ -34,7 +47,11 @@ export function openSubmit() {
       ),
     ],
     act: async ({ workflow, body, priority }) => {
-      const { id } = await post("/v1/jobs", { workflow, body: read(body), priority: Number(priority) });
+      form?.check();
+      const wish = { workflow, body: read(body), priority: Number(priority) };
+      const { id } = await post("/v1/jobs", wish).catch((problem) => {
+        throw form?.mark(problem) ?? problem;
+      });
       go(`/jobs/${id}`);
       return `Submitted job ${short(id)}.`;
     },

@@ -1,0 +1,198 @@
+"""Types of values that travel: how each goes into JSON and back, and which ones a function takes and returns."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from inspect import Parameter, signature, unwrap
+from types import SimpleNamespace, UnionType
+from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
+
+from typing_extensions import TypeVar
+
+from pipeline.declare.errors import Misuse
+from pipeline.declare.job import PLAIN, Done, Job, _has_no_number
+
+# So many of a value's mistakes are named.
+MOST = 5
+
+
+class DoesNotFit(ValueError):
+    """The value is not of the type. ``mistakes``: by field, what is wrong with it."""
+
+    def __init__(self, mistakes: list[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"{field}: {said}" if field else said for field, said in mistakes))
+        self.mistakes = mistakes
+
+
+class Codec(Protocol):
+    """How values of one type travel."""
+
+    def encode(self, value: object) -> bytes:
+        """Its JSON. ValueError, with a sentence, if it is not of the type or cannot travel."""
+
+    def decode(self, text: bytes | str) -> Any:
+        """The value. DoesNotFit if the JSON is not one of the type."""
+
+    def schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of what it reads; None if that is anything, or if JSON Schema has no words for it."""
+
+
+class Typed:
+    """Values of an annotation: a pydantic model, a dataclass, a TypedDict, list[str], Decimal, datetime, …"""
+
+    def __init__(self, annotation: Any) -> None:
+        # Loaded by those who name types: it is a third of a client's start.
+        from pydantic import TypeAdapter
+
+        self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+
+    def encode(self, value: object) -> bytes:
+        encoded = self._dump(value)
+        # It writes null for numbers that JSON does not have.
+        if b"null" in encoded and _has_no_number(self._adapter.dump_python(value, warnings="none")):
+            raise ValueError("NaN and Infinity are not valid JSON")
+        # What nobody could read is refused where it is written: a model may have been changed since it was made.
+        self.decode(encoded)
+        return encoded
+
+    def _dump(self, value: object) -> bytes:
+        from pydantic import ValidationError
+        from pydantic_core import PydanticSerializationError
+
+        try:
+            return self._adapter.dump_json(value, by_alias=True, round_trip=True, warnings="error")
+        except PydanticSerializationError:
+            # Not an instance of the type; perhaps what one is made of, such as a dictionary.
+            pass
+        try:
+            made = self._adapter.validate_python(value)
+            return self._adapter.dump_json(made, by_alias=True, round_trip=True)
+        except ValidationError as error:
+            raise _does_not_fit(error) from None
+        except PydanticSerializationError as error:
+            raise ValueError(str(error)) from None
+
+    def decode(self, text: bytes | str) -> Any:
+        from pydantic import ValidationError
+
+        try:
+            return self._adapter.validate_json(text)
+        except ValidationError as error:
+            raise _does_not_fit(error) from None
+
+    def schema(self) -> dict[str, Any] | None:
+        from pydantic.errors import PydanticInvalidForJsonSchema
+
+        try:
+            return self._adapter.json_schema()
+        except PydanticInvalidForJsonSchema:
+            return None
+
+
+def _does_not_fit(error: Any) -> DoesNotFit:
+    mistakes = error.errors(include_url=False, include_input=False, include_context=False)
+    named = [(".".join(str(part) for part in one["loc"]), one["msg"]) for one in mistakes[:MOST]]
+    return DoesNotFit(named)
+
+
+ANYTHING = (Any, object, dict, list, dict[str, Any], Mapping[str, Any], list[Any])
+
+
+def codec_of(annotation: Any) -> Codec:
+    """How values of the annotation travel. TypeError if it is none whose values can."""
+    if annotation in ANYTHING:
+        return PLAIN
+    return _typed(annotation)
+
+
+@lru_cache(maxsize=4096)
+def _typed(annotation: Any) -> Codec:
+    from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+
+    name = getattr(annotation, "__name__", annotation)
+    try:
+        return Typed(annotation)
+    except PydanticSchemaGenerationError:
+        raise TypeError(
+            f"values of {name} cannot travel as JSON: use a pydantic model, a dataclass, a TypedDict or plain values"
+        ) from None
+    except PydanticUserError as error:
+        raise TypeError(f"values of {name} cannot travel as JSON: {error.message}") from None
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The result of an earlier phase, as a phase function takes it: as an argument of the phase's name."""
+
+    argument: str
+    phase: str
+    codec: Codec
+    default: object = Parameter.empty
+
+    def value(self, job: Job[Any]) -> Any:
+        """Misuse if the phase has returned nothing, and the function does not say what to do then."""
+        if self.phase in job.results:
+            return self._read(job, PLAIN.encode(job.results[self.phase]))
+        return self._read(job, b"null") if self.default is Parameter.empty else self.default
+
+    def _read(self, job: Job[Any], text: bytes) -> Any:
+        try:
+            return self.codec.decode(text)
+        except DoesNotFit as error:
+            said = "has returned nothing" if text == b"null" else f"returned what does not fit: {error}"
+            raise Misuse(f"phase {job.phase} takes the result of {self.phase}, which {said}") from None
+
+
+def returned(function: Callable[..., Any], *args: Any, local: Mapping[str, Any] | None = None) -> Any:
+    """What the function says it returns, as far as that travels; Any if it says nothing.
+
+    Of ``asyncio.to_thread`` it is what the function says that it calls. ``local``: where its annotation may look.
+    """
+    if function is to_thread and args:
+        return returned(args[0], local=local)
+    hint = annotation_of(function, "return", local)
+    members = [_result(one) for one in (get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,))]
+    kept = tuple(one for one in members if one is not Nothing)
+    if not kept:
+        return Any
+    return kept[0] if len(kept) == 1 else Union[kept]  # noqa: UP007  made of a tuple
+
+
+class Nothing:
+    """Stands for a part of an annotation that is no result: a function that writes."""
+
+
+def _result(hint: Any) -> Any:
+    origin = get_origin(hint) or hint
+    if origin is Done:
+        result = get_args(hint)[0] if get_args(hint) else Any
+        return Any if isinstance(result, TypeVar) else result
+    return Nothing if origin is Callable else hint
+
+
+def annotation_of(function: Callable[..., Any], name: str, local: Mapping[str, Any] | None = None) -> Any:
+    """The annotation of a parameter, or of what it returns; Any without one. TypeError if it cannot be read."""
+    while isinstance(function, partial):
+        function = function.func
+    target: Any = unwrap(function if hasattr(function, "__annotations__") else type(function).__call__)
+    said = getattr(target, "__annotations__", {}).get(name, Any)
+    holder = SimpleNamespace(__annotations__={name: said})
+    try:
+        return get_type_hints(holder, getattr(target, "__globals__", {}), dict(local or {}))[name]
+    except (NameError, AttributeError, TypeError, SyntaxError) as error:
+        raise TypeError(
+            f"the annotation {said!r} of {getattr(target, '__qualname__', target)} cannot be read ({error}): "
+            "import what it names where it also runs, not only for type checkers"
+        ) from None
+
+
+def parameters(function: Callable[..., Any]) -> list[Parameter]:
+    """What it takes beside its first argument, by name."""
+    try:
+        taken = list(signature(function).parameters.values())[1:]
+    except (TypeError, ValueError):
+        return []
+    return [one for one in taken if one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]

@@ -1,0 +1,218 @@
+"""A job in memory and its steps: what the SQL functions of the same names do to a row, by the same table of states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from pipeline.declare.phase import PhaseSpec
+from pipeline.declare.registry import DeclaredPhase, DeclaredWorkflow
+from pipeline.declare.states import FINAL, NEXT, Outcome, Status, Step
+from pipeline.store.gateway.settlement import Crash, Fail, Release, Retry, Snooze, Transition
+from pipeline.testing.run import AttemptRecord
+
+# As in snooze.sql: so many waits in a row that the other side asked for are free.
+FREE_WAITS, LONGEST_GROWTH = 100, 60.0
+
+
+class Refused(RuntimeError):
+    """A step that the state machine does not have: PostgreSQL would refuse it, too."""
+
+
+@dataclass(eq=False)
+class Row:
+    """One job. ``results`` are JSON by phase. ``due``: when it may run; None: now. ``order``: its place in the queue.
+
+    ``ended`` hears of the job's end; it may come again after a replay.
+    """
+
+    id: UUID
+    workflow: DeclaredWorkflow
+    body: str
+    priority: int
+    order: int
+    due: datetime | None
+    trace_id: str
+    span_id: str
+    ended: Callable[[Row], None]
+    batch: UUID | None = None
+    key: str | None = None
+    tags: tuple[str, ...] = ()
+    expires: datetime | None = None
+    # What an application submits in a transaction of its own exists once that commits.
+    committed: bool = True
+    status: Status = Status.PENDING
+    place: int = 0
+    fence: int = 0
+    attempts: int = 0
+    crashes: int = 0
+    waits: int = 0
+    wait_reason: str | None = None
+    error: str | None = None
+    progress: tuple[int, int] | None = None
+    # Whether its batch has counted it: once in its life.
+    counted: bool = False
+    # What steps returned, as JSON, by phase and name.
+    steps: dict[str, dict[str, str]] = field(default_factory=dict)
+    results: dict[str, str] = field(default_factory=dict)
+    history: list[AttemptRecord] = field(default_factory=list)
+
+    @property
+    def phase(self) -> DeclaredPhase:
+        return self.workflow.phases[self.place]
+
+    @property
+    def spec(self) -> PhaseSpec:
+        return self.phase.spec
+
+    @property
+    def isolated(self) -> bool:
+        """After its first crash a job runs isolated, so that only its own crash counts."""
+        return self.spec.isolated or self.crashes > 0
+
+    @property
+    def result(self) -> str:
+        """All results, as one JSON object."""
+        return "{" + ",".join(f'"{phase}":{result}' for phase, result in self.results.items()) + "}"
+
+    def is_due(self, now: datetime) -> bool:
+        waits = self.status in (Status.PENDING, Status.RETRYABLE)
+        return self.committed and waits and (self.due is None or self.due <= now)
+
+    def held(self, fence: int) -> bool:
+        """Whether the attempt with this fence still holds the job: otherwise nothing that it does counts."""
+        return self.status is Status.RUNNING and self.fence == fence
+
+    # ---- the steps
+
+    def claim(self) -> int:
+        """The new fence."""
+        self._go(Step.CLAIM)
+        self.fence += 1
+        return self.fence
+
+    def complete(self, result: str | None, order: int) -> None:
+        """The phase succeeded: the job ends, or goes to the next one's gate."""
+        self._record("succeeded")
+        if result is not None:
+            self.results[self.spec.name] = result
+        self.waits, self.error, self.progress = 0, None, None
+        if self.place + 1 == len(self.workflow.phases):
+            self._end(Step.COMPLETE)
+            return
+        self.place, self.attempts, self.crashes = self.place + 1, 0, 0
+        self._wait(Step.HAND_OVER, order)
+
+    def settle(self, transition: Transition, now: datetime, order: int) -> None:
+        """What an error made of the attempt."""
+        match transition:
+            case Retry(error, delay):
+                self._retry(error, now + timedelta(seconds=delay), order)
+            case Fail(error):
+                self.attempts += 1
+                self._fail("failed", error)
+            case Crash(error):
+                self._crash(error, order)
+            case Snooze():
+                self._snooze(transition, now, order)
+            case Release():
+                self._record("released")
+                self._wait(Step.RELEASE, order, now, "shutdown")
+
+    def replace(
+        self, body: str, priority: int, due: datetime | None, *, tags: tuple[str, ...], expires: datetime | None
+    ) -> None:
+        """While it waits unsent it becomes what was submitted last under its key, and keeps its place."""
+        self.body, self.priority, self.due, self.tags, self.expires = body, priority, due, tags, expires
+        self.wait_reason = None if due is None else "scheduled"
+
+    def expire(self, now: datetime) -> None:
+        """Fail if it has not begun in time; nothing otherwise."""
+        if self.expires is None or self.expires > now or self.fence > 0 or self.status is not Status.PENDING:
+            return
+        self.fence += 1
+        self.error = f"Expired: it had not begun by {self.expires.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        self._record("expired", self.error)
+        self._end(Step.EXPIRE)
+
+    def cancel(self, reason: str) -> None:
+        if self.status is not Status.RUNNING:
+            self.fence += 1
+        self._record("cancelled", reason)
+        self.error = reason
+        self._end(Step.CANCEL)
+
+    def replay(self, order: int) -> None:
+        self.attempts = self.crashes = self.waits = 0
+        self.error = None
+        self._wait(Step.REPLAY, order)
+
+    # ---- their shared ends
+
+    def _retry(self, error: str, due: datetime, order: int) -> None:
+        self.attempts += 1
+        if self.attempts >= self.spec.max_attempts:
+            self._fail("exhausted", error)
+            return
+        self._record("retried", error, before=1)
+        self.error = error
+        self._wait(Step.RETRY, order, due, "backoff")
+
+    def _crash(self, error: str, order: int) -> None:
+        self.crashes += 1
+        if self.crashes >= self.spec.max_crashes:
+            self._fail("poisoned", error, f"poison pill after {self.crashes} crashes: {error}", before=0)
+            return
+        self._record("crashed", error)
+        self.error = error
+        self._wait(Step.RECLAIM, order)
+
+    def _snooze(self, snooze: Snooze, now: datetime, order: int) -> None:
+        delay, waits = snooze.delay, self.waits
+        if snooze.asked:
+            self.waits += 1
+            delay = max(delay, min(1.25 ** min(waits, FREE_WAITS), LONGEST_GROWTH))
+        due = now + timedelta(seconds=delay)
+        if snooze.asked and waits >= FREE_WAITS:
+            said = snooze.error or snooze.reason
+            self._retry(f"the other side asked to wait {waits + 1} times in a row: {said}", due, order)
+            return
+        self._record("snoozed", snooze.error)
+        self._wait(Step.SNOOZE, order, due, snooze.reason)
+
+    def _fail(self, outcome: Outcome, error: str, told: str | None = None, before: int = 1) -> None:
+        self._record(outcome, error, before=before)
+        self.error = told or error
+        self._end(Step.FAIL)
+
+    def _record(self, outcome: Outcome, error: str | None = None, before: int = 0) -> None:
+        """``before``: how many failures the attempt itself has added."""
+        number = self.attempts - before + 1
+        self.history.append(AttemptRecord(self.spec.name, outcome, number, self.fence, error))
+
+    def _wait(self, step: Step, order: int, due: datetime | None = None, reason: str | None = None) -> None:
+        self._go(step)
+        self.order, self.due, self.wait_reason = order, due, reason
+
+    def _end(self, step: Step) -> None:
+        self._go(step)
+        self.due = self.wait_reason = None
+        assert self.status in FINAL
+        self.ended(self)
+
+    def _go(self, step: Step) -> None:
+        if (self.status, step) not in NEXT:
+            raise Refused(f"job {self.id} is {self.status}: {step} is no step from there")
+        self.status = NEXT[(self.status, step)]
+
+
+def next_due(rows: Sequence[Row], paused: Mapping[str, datetime], now: datetime) -> Row | None:
+    """Whose turn it is: the highest priority; then whatever its workflow puts first; then the oldest."""
+    due = [row for row in rows if row.is_due(now) and paused.get(row.spec.queue, now) <= now]
+    return min(due, key=_turn, default=None)
+
+
+def _turn(row: Row) -> tuple[int, int, int]:
+    return -row.priority, row.place if row.spec.start_first else -row.place, row.order

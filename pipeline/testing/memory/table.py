@@ -1,0 +1,207 @@
+"""What stands in for PostgreSQL in memory: the jobs, the batches, and the statements that applications call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from pipeline.declare.errors import BadInput
+from pipeline.declare.job import PLAIN
+from pipeline.declare.registry import DeclaredWorkflow, workflows
+from pipeline.declare.states import FINAL, Status
+from pipeline.store.gateway import client
+from pipeline.store.gateway.callers import Call
+from pipeline.testing.memory.clock import Clock
+from pipeline.testing.memory.keys import Keys, is_unsent
+from pipeline.testing.memory.rows import Row, next_due
+from pipeline.testing.memory.transactions import follow
+from pipeline.testing.memory.wishes import Wish, read
+
+
+@dataclass(eq=False)
+class Batch:
+    """A fan-out: complete when it is sealed and all its jobs are final."""
+
+    then: str | None
+    body: str
+    total: int = 0
+    ended: int = 0
+    failed: int = 0
+    sealed: bool = False
+    complete: bool = False
+
+
+class Table:
+    """Every way to submit, cancel or replay ends here, as it would end in a function of PostgreSQL."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._numbers = count(1)
+        self.rows: dict[UUID, Row] = {}
+        self.batches: dict[UUID, Batch] = {}
+        self._keys = Keys()
+        self._statements: dict[object, Callable[..., Iterator[Any]]] = {
+            client.SUBMIT: self._submit,
+            client.CANCEL: self._cancel,
+            client.REPLAY: self._replay,
+            client.OPEN_BATCH: self._open_batch,
+            client.SEAL_BATCH: self._seal_batch,
+        }
+
+    def answer(self, caller: Any, call: Call[Any]) -> list[Any]:
+        """The first column of the statement's rows. New jobs exist once the caller's transaction commits."""
+        if call.statement not in self._statements:
+            raise NotImplementedError(f"not in memory: {call.statement.text}")
+        before = set(self.rows)
+        answer = list(self._statements[call.statement](*call.values))
+        if added := [row for job, row in self.rows.items() if job not in before]:
+            follow(caller, added, self._forget)
+        return answer
+
+    def order(self) -> int:
+        """The last place in the queue."""
+        return next(self._numbers)
+
+    def find(self, job: UUID) -> Row | None:
+        """The job, if it is there for everybody."""
+        row = self.rows.get(job)
+        return row if row is not None and row.committed else None
+
+    def next_due(self, paused: Mapping[str, datetime], now: datetime) -> Row | None:
+        """Whose turn it is now. What has expired by now has no turn."""
+        rows = [row for row in self.rows.values() if row.committed and row.status not in FINAL]
+        for row in rows:
+            row.expire(now)
+        return next_due(rows, paused, now)
+
+    # ---- the statements, with the values that PostgreSQL would get
+
+    def _submit(self, *values: str | None) -> Iterator[UUID]:
+        wish = read(values, self._clock.now())
+        if not 0 <= wish.priority <= 9:
+            raise BadInput(f"priority {wish.priority} is outside 0 … 9: 0 is the default, 9 goes first")
+        workflow = _declared(wish.workflow)
+        if wish.batch is not None:
+            self._open(wish.batch)
+        for body, key in zip(wish.bodies, wish.keys, strict=True):
+            yield self._take(workflow, body, key, wish).id
+
+    def _take(self, workflow: DeclaredWorkflow, body: str, key: str | None, wish: Wish) -> Row:
+        """A new job, or the one that has the key."""
+        known = None if key is None else self._keys.holder(workflow.name, key, self._clock.now())
+        if known is not None and not wish.replaces:
+            return known
+        if known is not None and is_unsent(known):
+            known.replace(body, wish.priority, wish.due, tags=wish.tags, expires=wish.expires)
+            return known
+        return self._add(workflow, body, key, wish)
+
+    def _add(self, workflow: DeclaredWorkflow, body: str, key: str | None, wish: Wish) -> Row:
+        if not body.startswith("{"):
+            raise BadInput('a body is not a JSON object: send an object such as {"url": "https://example.org"}')
+        if wish.batch is not None:
+            self._open(wish.batch).total += 1
+        job = _new_id()
+        trace = (wish.traceparent or f"00-{job.hex}-{job.hex[16:]}-01").split("-")
+        row = Row(
+            id=job,
+            workflow=workflow,
+            body=body,
+            priority=wish.priority,
+            order=self.order(),
+            due=wish.due,
+            wait_reason=None if wish.due is None else "scheduled",
+            key=key,
+            tags=wish.tags,
+            expires=wish.expires,
+            trace_id=trace[1],
+            span_id=trace[2],
+            batch=None if wish.batch is None else UUID(wish.batch),
+            ended=self._ended,
+        )
+        self.rows[job] = row
+        self._keys.give(row, wish.kept)
+        return row
+
+    def _cancel(self, job: str, reason: str) -> Iterator[bool]:
+        row = self.rows.get(UUID(job))
+        if row is None or row.status in FINAL:
+            yield False
+            return
+        row.cancel(reason)
+        yield True
+
+    def _replay(self, job: str) -> Iterator[bool]:
+        row = self.rows.get(UUID(job))
+        if row is None or row.status is not Status.FAILED or not self._keys.take_again(row, self._clock.now()):
+            yield False
+            return
+        row.replay(self.order())
+        yield True
+
+    def _open_batch(self, then: str | None, body: str) -> Iterator[UUID]:
+        if then is not None:
+            _declared(then)
+        batch = _new_id()
+        self.batches[batch] = Batch(then, body)
+        yield batch
+
+    def _seal_batch(self, batch: str) -> Iterator[None]:
+        if UUID(batch) in self.batches:
+            self.batches[UUID(batch)].sealed = True
+            self._finish(UUID(batch))
+        yield None
+
+    # ---- batches
+
+    def _open(self, batch: str) -> Batch:
+        found = self.batches.get(UUID(batch))
+        if found is None or found.sealed:
+            raise BadInput(f"batch {batch} is sealed or unknown: open a new batch for further jobs")
+        return found
+
+    def _ended(self, row: Row) -> None:
+        """A job counts once in its life: a replayed child does not count again."""
+        if row.batch is None or row.counted:
+            return
+        row.counted = True
+        batch = self.batches[row.batch]
+        batch.ended += 1
+        batch.failed += row.status is not Status.SUCCEEDED
+        self._finish(row.batch)
+
+    def _finish(self, id_: UUID) -> None:
+        batch = self.batches[id_]
+        if batch.complete or not batch.sealed or batch.ended < batch.total:
+            return
+        batch.complete = True
+        if batch.then is not None:
+            told = {"id": str(id_), "total": batch.total, "failed": batch.failed}
+            body = PLAIN.encode({**orjson.loads(batch.body), "batch": told}).decode()
+            self._add(_declared(batch.then), body, None, Wish(batch.then, [body]))
+
+    def _forget(self, rows: list[Row]) -> None:
+        """The transaction that submitted them was rolled back: they have never been."""
+        for row in rows:
+            del self.rows[row.id]
+            if row.batch is not None:
+                self.batches[row.batch].total -= 1
+        self._keys.forget({row.id for row in rows})
+
+
+def _declared(workflow: str) -> DeclaredWorkflow:
+    known = workflows()
+    if workflow not in known or not known[workflow].phases:
+        raise BadInput(f"unknown workflow '{workflow}': known workflows: {', '.join(sorted(known)) or 'none'}")
+    return known[workflow]
+
+
+def _new_id() -> UUID:
+    return UUID(bytes=os.urandom(16), version=4)

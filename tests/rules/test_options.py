@@ -1,0 +1,62 @@
+"""What may be said of a job when it is submitted: what cannot be meant is refused before any statement."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from pipeline import BadInput, submit, submit_many
+
+HOUR = timedelta(hours=1)
+# Nobody answers there: whoever gets as far as a statement fails in another way.
+CALLER: Any = object()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"unique": "closed"}, "unique is 'open', 'replace' or a timedelta, not 'closed'"),
+        ({"unique": 3600}, "unique is 'open', 'replace' or a timedelta, not 3600"),
+        ({"unique": "open", "debounce": HOUR}, "unique and debounce exclude each other"),
+        ({"unique": "replace"}, "unique='replace' needs a key"),
+        ({"debounce": HOUR, "due": datetime.now(UTC)}, "debounce and due exclude each other"),
+        ({"unique": -HOUR}, "unique is a time above zero, not -1 day, 23:00:00"),
+        ({"debounce": timedelta(0)}, "debounce is a time above zero, not 0:00:00"),
+        ({"expires": -HOUR}, "expires is a time above zero"),
+        ({"tags": "vip"}, "tags is a list of words, not the text 'vip'"),
+        ({"tags": ["x"] * 21}, "at most 20 tags"),
+        ({"tags": [""]}, "1 to 64 characters"),
+        ({"tags": ["x" * 65]}, "1 to 64 characters"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_a_sentence(options: dict[str, Any], said: str) -> None:
+    """For one job and for many."""
+    with pytest.raises(BadInput) as one:
+        submit(CALLER, "orders", {}, **options)
+    with pytest.raises(BadInput) as many:
+        submit_many(CALLER, "orders", [{}], **options)
+    assert str(one.value) == str(many.value) and said in str(one.value)
+
+
+def test_each_of_many_jobs_needs_a_key_to_be_replaced_by() -> None:
+    """One without a key has no successor."""
+    with pytest.raises(BadInput, match="needs a key"):
+        submit_many(CALLER, "orders", [{}, {}], keys=["a", None], unique="replace")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"unique": "open"},
+        {"unique": HOUR, "tags": ["x" * 64] * 20},
+        {"key": "k", "unique": "replace"},
+        {"debounce": HOUR},
+    ],
+)
+def test_what_can_be_meant_goes_on(options: dict[str, Any]) -> None:
+    """To the caller, who is none here."""
+    with pytest.raises(TypeError, match="transaction of PostgreSQL"):
+        submit(CALLER, "orders", {}, **options)
