@@ -273,6 +273,8 @@ class Inbound(Side):
         self._intakes: dict[str, Intake] = {}
         self._closed = False
         self._aside = Aside()
+        # Queues whose consumer ended, until RabbitMQ answers for the new one: it may refuse that, again and again.
+        self._unsure: set[str] = set()
         # What becomes of messages that nobody has begun with, in the AMQP thread.
         self.give_back: Callable[[list[Delivery]], None] = self._requeue
 
@@ -341,7 +343,7 @@ class Inbound(Side):
     def not_consuming(self) -> list[str]:
         """The queues that should be consumed and are not, unless on purpose."""
         wanted = (queue for queue, intake in list(self._intakes.items()) if not intake.paused)
-        return sorted(queue for queue in wanted if not self._hears(queue))
+        return sorted(queue for queue in wanted if queue in self._unsure or not self._hears(queue))
 
     def unstarted(self) -> dict[str, int]:
         """How many messages of each queue were in hand and not begun at any one time lately, at most.
@@ -353,7 +355,7 @@ class Inbound(Side):
 
     def on_ready(self, channel: SwiftChannel) -> None:
         channel.add_on_cancel_callback(self._cancelled)
-        channel.on_answer = self._order.heard
+        channel.on_answer = self._answered
         channel.on_delivery = partial(self._arrived, channel)
         if self._connection is not None:
             self._connection.on_delivery = channel.on_delivery
@@ -361,7 +363,9 @@ class Inbound(Side):
 
     def on_lost(self) -> None:
         self._aside.lost()
-        self._order.expect(queue for queue in self._intakes if queue != SWEEPS)
+        phases = {queue for queue in self._intakes if queue != SWEEPS}
+        self._unsure |= phases
+        self._order.expect(phases)
         for intake in self._all():
             intake.unstarted.lost()
 
@@ -386,8 +390,12 @@ class Inbound(Side):
             return
         self._aside.consumer_started(queue)
         channel.listen(queue, self._intakes[queue].prefetch)
-        if self._order.started(queue):
+        if self._order.started(queue) or queue in self._unsure:
             channel.ask(queue, arguments(queue, self._queue_type))
+
+    def _answered(self, queue: str) -> None:
+        self._unsure.discard(queue)
+        self._order.heard(queue)
 
     def _ranked(self, queues: Iterable[str]) -> list[str]:
         """Earliest phase first: a thread that has just become free takes what arrives first."""
@@ -404,6 +412,7 @@ class Inbound(Side):
         """RabbitMQ ended the consumer: somebody deleted its queue. Nobody else would tell us."""
         if self.channel is not None and (queue := self.channel.forget(frame.method.consumer_tag)):
             log.warning("RabbitMQ no longer has queue %s; it is declared again", queue)
+            self._unsure.add(queue)
             self._link.later(LISTEN_AGAIN, partial(self._add, self._intakes[queue], [queue]))
 
     def _arrived(
