@@ -12,8 +12,9 @@ from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
 
 from typing_extensions import TypeVar
 
+from pipeline.declare import lossless
 from pipeline.declare.errors import Misuse
-from pipeline.declare.job import PLAIN, Done, Job, _has_no_number
+from pipeline.declare.job import PLAIN, Done, Job
 
 # So many of a value's mistakes are named.
 MOST = 5
@@ -50,26 +51,25 @@ class Typed:
         self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
 
     def encode(self, value: object) -> bytes:
-        encoded = self._dump(value)
-        # It writes null for numbers that JSON does not have.
-        if b"null" in encoded and _has_no_number(self._adapter.dump_python(value, warnings="none")):
-            raise ValueError("NaN and Infinity are not valid JSON")
+        encoded, made = self._dump(value)
+        lossless.check(encoded, lambda: self._adapter.dump_python(made, warnings="none"))
         # What nobody could read is refused where it is written: a model may have been changed since it was made.
         self.decode(encoded)
         return encoded
 
-    def _dump(self, value: object) -> bytes:
+    def _dump(self, value: object) -> tuple[bytes, object]:
+        """Its JSON, and what that was made of."""
         from pydantic import ValidationError
         from pydantic_core import PydanticSerializationError
 
         try:
-            return self._adapter.dump_json(value, by_alias=True, round_trip=True, warnings="error")
+            return self._adapter.dump_json(value, by_alias=True, round_trip=True, warnings="error"), value
         except PydanticSerializationError:
             # Not an instance of the type; perhaps what one is made of, such as a dictionary.
             pass
         try:
             made = self._adapter.validate_python(value)
-            return self._adapter.dump_json(made, by_alias=True, round_trip=True)
+            return self._adapter.dump_json(made, by_alias=True, round_trip=True), made
         except ValidationError as error:
             raise _does_not_fit(error) from None
         except PydanticSerializationError as error:

@@ -11,6 +11,7 @@ from uuid import UUID
 from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
+from pipeline.declare.lossless import refuse_nul
 from pipeline.declare.options import Unique, check
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import BadBody, body_codec
@@ -210,12 +211,13 @@ def _encode(workflow: str | None, body: object, place: int) -> str:
     codec = PLAIN if workflow is None else body_codec(workflow)
     try:
         encoded = codec.encode({} if body is None else body)
+        refuse_nul(encoded)
     except DoesNotFit as error:
         assert workflow is not None
         raise BadBody(workflow, error, f"body {place}") from None
     except ValueError as error:
         raise BadInput(
-            f"body {place} is not valid JSON: {error}; send references (strings, numbers, lists, objects)"
+            f"body {place} cannot be stored as JSON: {error}; send references (strings, numbers, lists, objects)"
         ) from None
     if len(encoded) > BODY_LIMIT:
         raise BadInput(
