@@ -80,12 +80,22 @@ def submit(
     ``debounce``: as replace, and the job is due so long after the last submit.
     ``tags``: up to 20 words to find jobs by. ``expires``: a job that has not begun by then fails and never starts.
     """
-    check(unique=unique, debounce=debounce, due=due, tags=tags, expires=expires, keyed=key is not None)
+    keys = None if key is None else [key]
+    check(
+        jobs=1,
+        priority=priority,
+        keys=keys,
+        unique=unique,
+        debounce=debounce,
+        due=due,
+        tags=tags,
+        expires=expires,
+    )
     call = client.submit_many(
         workflow,
         [_encode(workflow, body, 1)],
         priority=priority,
-        keys=None if key is None else [key],
+        keys=keys,
         batch=batch,
         due=due,
         traceparent=traceparent,
@@ -129,8 +139,16 @@ def submit_many(
     """Submit any number of jobs in one round trip, in their order."""
     if not bodies:
         return known(caller, [])
-    keyed = keys is not None and None not in keys
-    check(unique=unique, debounce=debounce, due=due, tags=tags, expires=expires, keyed=keyed)
+    check(
+        jobs=len(bodies),
+        priority=priority,
+        keys=keys,
+        unique=unique,
+        debounce=debounce,
+        due=due,
+        tags=tags,
+        expires=expires,
+    )
     call = client.submit_many(
         workflow,
         [_encode(workflow, body, place) for place, body in enumerate(bodies, 1)],
