@@ -6,7 +6,7 @@ from asyncio import to_thread
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from inspect import Parameter, signature, unwrap
+from inspect import Parameter, unwrap
 from types import SimpleNamespace, UnionType
 from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
 
@@ -31,6 +31,10 @@ class DoesNotFit(ValueError):
 class Codec(Protocol):
     """How values of one type travel."""
 
+    @property
+    def annotation(self) -> Any:
+        """The type."""
+
     def encode(self, value: object) -> bytes:
         """Its JSON. ValueError, with a sentence, if it is not of the type or cannot travel."""
 
@@ -48,6 +52,7 @@ class Typed:
         # Loaded by those who name types: it is a third of a client's start.
         from pydantic import TypeAdapter
 
+        self.annotation = annotation
         self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
 
     def encode(self, value: object) -> bytes:
@@ -187,12 +192,3 @@ def annotation_of(function: Callable[..., Any], name: str, local: Mapping[str, A
             f"the annotation {said!r} of {getattr(target, '__qualname__', target)} cannot be read ({error}): "
             "import what it names where it also runs, not only for type checkers"
         ) from None
-
-
-def parameters(function: Callable[..., Any]) -> list[Parameter]:
-    """What it takes beside its first argument, by name."""
-    try:
-        taken = list(signature(function).parameters.values())[1:]
-    except (TypeError, ValueError):
-        return []
-    return [one for one in taken if one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]

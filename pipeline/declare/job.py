@@ -39,6 +39,8 @@ Statement = Union["Executable", tuple["Executable", Values]]
 class Plain:
     """Whatever JSON can say. Decimals, dates, UUIDs, enums, dataclasses and models arrive as JSON has them."""
 
+    annotation = dict
+
     def encode(self, value: object) -> bytes:
         return encode(value)
 

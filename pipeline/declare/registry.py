@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from typing import Any
 
-from pipeline.declare.codec import Codec, DoesNotFit, Earlier, annotation_of, codec_of, parameters, returned
+from pipeline.declare import signature
+from pipeline.declare.codec import Codec, DoesNotFit, Earlier, annotation_of, codec_of, returned
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import PhaseSpec
@@ -42,15 +43,20 @@ class DeclaredWorkflow:
         """Add the next phase. ``local``: where its annotations may look beside its module."""
         if any(phase.spec.name == spec.name for phase in self.phases):
             raise ValueError(f"workflow {self.name} already has a phase named {spec.name!r}")
-        result = codec_of(returned(work, local=local))
-        declared = DeclaredPhase(spec, work, self.body, result, self._takes(spec, work, local))
+        parameters = signature.parameters(spec.queue, work)
+        for job in parameters[:1]:
+            signature.check_body(spec.queue, work, job.name, self.body.annotation, local)
+        takes = self._takes(spec, work, parameters[1:], local)
+        declared = DeclaredPhase(spec, work, self.body, codec_of(returned(work, local=local)), takes)
         self.phases.append(declared)
         return declared
 
-    def _takes(self, spec: PhaseSpec, work: Work, local: Mapping[str, Any] | None) -> tuple[Earlier, ...]:
+    def _takes(
+        self, spec: PhaseSpec, work: Work, results: list[Parameter], local: Mapping[str, Any] | None
+    ) -> tuple[Earlier, ...]:
         earlier = {phase.spec.name.replace("-", "_"): phase.spec.name for phase in self.phases}
         found = []
-        for one in parameters(work):
+        for one in results:
             if one.name in earlier:
                 codec = codec_of(annotation_of(work, one.name, local))
                 found.append(Earlier(one.name, earlier[one.name], codec, one.default))

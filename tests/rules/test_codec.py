@@ -120,7 +120,7 @@ class Measure:
 @pytest.mark.parametrize("annotation", [Reading, Constants, Measure, list[Constants], set[float | None]])
 def test_no_kind_of_value_hides_what_json_has_no_number_for(annotation: Any, value: float) -> None:
     """Not as null, and not as a word that PostgreSQL refuses: a phase would run three times for that."""
-    made = {value} if annotation == set[float | None] else [Constants(value=value)]
+    made: Any = {value} if annotation == set[float | None] else [Constants(value=value)]
     if isinstance(annotation, type) and issubclass(annotation, Reading | Constants | Measure):
         made = annotation(value=value)
     with pytest.raises(ValueError, match="NaN and Infinity are not valid JSON"):
