@@ -93,7 +93,7 @@ def submit(
     )
     call = client.submit_many(
         workflow,
-        [_encode(workflow, body, 1)],
+        [_encode(workflow, body)],
         priority=priority,
         keys=keys,
         batch=batch,
@@ -151,7 +151,7 @@ def submit_many(
     )
     call = client.submit_many(
         workflow,
-        [_encode(workflow, body, place) for place, body in enumerate(bodies, 1)],
+        [_encode(workflow, body, f"body {place}") for place, body in enumerate(bodies, 1)],
         priority=priority,
         keys=keys,
         batch=batch,
@@ -209,7 +209,7 @@ def open_batch(
     caller: Caller, then: str | None = None, body: Mapping[str, Any] | None = None
 ) -> UUID | Coroutine[Any, Any, UUID]:
     """Open a batch; when it is sealed and all its jobs are final, a job of the workflow ``then`` is submitted, once."""
-    return run(caller, client.open_batch(then, _encode(None, body, 1)))
+    return run(caller, client.open_batch(then, _encode(None, body)))
 
 
 @overload
@@ -225,21 +225,21 @@ def seal_batch(caller: Caller, batch: UUID) -> Coroutine[Any, Any, None] | None:
     return run(caller, client.seal_batch(batch))
 
 
-def _encode(workflow: str | None, body: object, place: int) -> str:
+def _encode(workflow: str | None, body: object, which: str = "the body") -> str:
     codec = PLAIN if workflow is None else body_codec(workflow)
     try:
         encoded = codec.encode({} if body is None else body)
         refuse_nul(encoded)
     except DoesNotFit as error:
         assert workflow is not None
-        raise BadBody(workflow, error, f"body {place}") from None
+        raise BadBody(workflow, error, which) from None
     except ValueError as error:
         raise BadInput(
-            f"body {place} cannot be stored as JSON: {error}; send references (strings, numbers, lists, objects)"
+            f"{which} cannot be stored as JSON: {error}; send references (strings, numbers, lists, objects)"
         ) from None
     if len(encoded) > BODY_LIMIT:
         raise BadInput(
-            f"body {place} has {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
+            f"{which} has {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
             "store the data elsewhere and send a reference to it (a path, a key, an id)"
         )
     return encoded.decode()
