@@ -18,9 +18,9 @@ import orjson
 from typing_extensions import TypeVar
 
 from pipeline.declare.errors import Cancelled, Misuse, StaleClaim
-from pipeline.declare.next import Children, Next, Policy
 from pipeline.declare.phase import idempotency_key
 from pipeline.declare.services import DONE, Rows, Services, Then, Waited
+from pipeline.declare.waits.next import Children, Next, Policy
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Executable
@@ -281,7 +281,7 @@ class Job(Generic[Body_co]):
 
         ``result`` is this phase's. Phases that the job comes to once more run their steps once more.
         """
-        from pipeline.declare.branches import goto  # which needs this module first
+        from pipeline.declare.waits.branches import goto  # which needs this module first
 
         return cast("Returned", goto(self, phase, result))
 
@@ -295,7 +295,7 @@ class Job(Generic[Body_co]):
         ``pipeline.signal(job, event, body)`` tells it, before the wait or while it waits. The body is this phase's
         result, or ``default`` when the time is over.
         """
-        from pipeline.declare.branches import wait_for  # which needs this module first
+        from pipeline.declare.waits.branches import wait_for  # which needs this module first
 
         return cast("Returned", wait_for(event, timeout, default))
 
@@ -314,7 +314,7 @@ class Job(Generic[Body_co]):
         does not succeed; ``any`` continues with the first that succeeds. Those that are no longer waited for are
         cancelled, and so are all of them with this job.
         """
-        from pipeline.declare.branches import spawn  # which needs this module first
+        from pipeline.declare.waits.branches import spawn  # which needs this module first
 
         return spawn(self, workflow, bodies, policy, priority)
 

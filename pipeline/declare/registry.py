@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from typing import Any, get_args, get_origin
 
-from pipeline.declare.children import EarlierEnds, Ends
 from pipeline.declare.codec import Codec, DoesNotFit, Earlier, annotation_of, codec_of, parameters, returned
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import PhaseSpec
+from pipeline.declare.waits.children import EarlierEnds, Ends
 
 Work = Callable[..., Any]
 _workflows: dict[str, DeclaredWorkflow] = {}
