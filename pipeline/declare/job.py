@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -166,9 +168,40 @@ class Argument(Protocol):
     def value(self, job: Job[Any]) -> Any: ...
 
 
-def perform(work: Callable[..., Any], job: Job[Any], takes: Sequence[Argument]) -> Any:
+class Performed(Protocol):
+    """A phase as far as its work is concerned (pipeline.declare.registry.DeclaredPhase)."""
+
+    @property
+    def work(self) -> Callable[..., Any]: ...
+
+    @property
+    def takes(self) -> Sequence[Argument]: ...
+
+    @property
+    def around(self) -> Sequence[Callable[[Any], AbstractContextManager[Any]]]: ...
+
+
+def perform(phase: Performed, job: Job[Any]) -> Any:
     """Do a phase's work, with the results of the earlier phases that its function asks for."""
-    return work(job, **{one.argument: one.value(job) for one in takes})
+    taken = {one.argument: one.value(job) for one in phase.takes}
+    if not phase.around:
+        return phase.work(job, **taken)
+    if inspect.iscoroutinefunction(phase.work):
+        return _later(phase, job, taken)
+    with ExitStack() as stack:
+        _enter(stack, phase, job)
+        return phase.work(job, **taken)
+
+
+async def _later(phase: Performed, job: Job[Any], taken: Mapping[str, Any]) -> Any:
+    with ExitStack() as stack:
+        _enter(stack, phase, job)
+        return await phase.work(job, **taken)
+
+
+def _enter(stack: ExitStack, phase: Performed, job: Job[Any]) -> None:
+    for manager in phase.around:
+        stack.enter_context(manager(job))
 
 
 Child = TypeVar("Child")

@@ -201,7 +201,7 @@ async def run(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase) -> 
         with attempt, in_logs(attempt), span as job.span:
             if attempt.isolated:
                 return worker.run_isolated(attempt)
-            return as_done(await attempt.place.returned(job, perform(phase.work, job, phase.takes)))
+            return as_done(await attempt.place.returned(job, perform(phase, job)))
     finally:
         if not attempt.abandoned:
             observe_duration(attempt.spec.queue, monotonic() - started)
