@@ -270,11 +270,12 @@ def _body(workflow: str, body: Any) -> Codec:
     if body is None:
         return PLAIN
     kind = get_origin(body) or body
-    if not (is_dataclass(kind) or is_typeddict(kind) or issubclass(kind, dict) or hasattr(kind, "model_validate")):
-        raise TypeError(
-            f"workflow {workflow}: body is a pydantic model, a dataclass or a TypedDict, not {kind.__name__}"
-        )
-    return codec_of(body)
+    if isinstance(kind, type) and (
+        is_dataclass(kind) or is_typeddict(kind) or issubclass(kind, dict) or hasattr(kind, "model_validate")
+    ):
+        return codec_of(body)
+    what = getattr(kind, "__name__", None) or f"{body!r:.100}, which is no class"
+    raise TypeError(f"workflow {workflow}: body is a pydantic model, a dataclass or a TypedDict, not {what}")
 
 
 def _dashed(work: Work) -> str:

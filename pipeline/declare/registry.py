@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from typing import Any, Literal, get_args, get_origin
 
-from pipeline.declare.codec import Codec, DoesNotFit, Earlier, annotation_of, codec_of, parameters, returned
+from pipeline.declare import signature
+from pipeline.declare.codec import Codec, DoesNotFit, Earlier, annotation_of, codec_of, returned
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import PhaseSpec
@@ -70,15 +71,21 @@ class DeclaredWorkflow:
         """Add the next phase. ``local``: where its annotations may look beside its module."""
         if any(phase.spec.name == spec.name for phase in self.phases):
             raise ValueError(f"workflow {self.name} already has a phase named {spec.name!r}")
+        parameters = signature.parameters(spec.queue, work)
+        for job in parameters[:1]:
+            signature.check_body(spec.queue, work, job.name, self.body.annotation, local)
+        takes = self._takes(spec, work, parameters[1:], local)
         result = codec_of(returned(work, local=local))
-        declared = DeclaredPhase(spec, work, self.body, result, self._takes(spec, work, local), self.around)
+        declared = DeclaredPhase(spec, work, self.body, result, takes, self.around)
         self.phases.append(declared)
         return declared
 
-    def _takes(self, spec: PhaseSpec, work: Work, local: Mapping[str, Any] | None) -> tuple[Earlier | EarlierEnds, ...]:
+    def _takes(
+        self, spec: PhaseSpec, work: Work, results: Sequence[Parameter], local: Mapping[str, Any] | None
+    ) -> tuple[Earlier | EarlierEnds, ...]:
         earlier = {phase.spec.name.replace("-", "_"): phase.spec.name for phase in self.phases}
         found: list[Earlier | EarlierEnds] = []
-        for one in parameters(work):
+        for one in results:
             if one.name in earlier:
                 hint = annotation_of(work, one.name, local)
                 if (get_origin(hint) or hint) is Ends:

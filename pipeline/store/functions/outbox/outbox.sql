@@ -55,6 +55,7 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM pipeline.refuse_tags(v_tags) WHERE v_tags IS NOT NULL;
+    PERFORM pipeline.refuse_keys(p_keys, cardinality(p_bodies)) WHERE p_keys IS NOT NULL;
     IF p_traceparent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' THEN
         v_trace := split_part(p_traceparent, '-', 2);
         v_span := split_part(p_traceparent, '-', 3);
