@@ -1,0 +1,80 @@
+"""The way to a page: robots.txt and its Crawl-delay, redirects and refreshes, the frames of a frameset."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from actors.website.config import WebsiteSettings
+from actors.website.documents import Document, NotThere, checked, read_document
+from actors.website.pace import Pace
+from actors.website.page import Page, with_frames
+from actors.website.robots import check_robots, same_origin
+from actors.website.urls import fetchable
+from pipeline import Permanent
+from pipeline.http.addresses import vet_url
+from pipeline.http.client import fetch
+
+# Of a frame that is missing the others are still worth reading.
+_MISSING = frozenset({401, 403, 404, 410})
+
+
+async def fetch_page(url: str, settings: WebsiteSettings, pace: Pace | None = None) -> Page:
+    """Fetch and read one page through its refreshes, and the frames of a frameset; robots.txt is asked each time."""
+    return await Visit(settings, pace).page(url)
+
+
+class Visit:
+    """One job's way. Without a ``pace`` nobody else is at the site, and Crawl-delay is not asked for."""
+
+    def __init__(self, settings: WebsiteSettings, pace: Pace | None = None) -> None:
+        self._settings = settings
+        self._pace = pace
+
+    async def page(self, url: str) -> Page:
+        """The page that a browser shows for ``url``; raises if there is none that could be analysed."""
+        page = await self._follow(url)
+        if not page.frames:
+            return page
+        frames = [frame for source in page.frames if (frame := await self._frame(source))]
+        return with_frames(page, frames)
+
+    async def _follow(self, url: str) -> Page:
+        seen: list[str] = []
+        while True:
+            document = await self._document(url)
+            seen += [url, document.page.url]
+            url = document.onward
+            if not url or url in seen or len(seen) > 2 * self._settings.limits.max_redirects:
+                return checked(document.page)
+
+    async def _frame(self, url: str) -> Page | None:
+        """One frame; None for one that is not there, or is not a page."""
+        try:
+            return await self._follow(url)
+        except NotThere as refused:
+            if refused.status in _MISSING:
+                return None
+            raise
+        except Permanent:
+            return None
+
+    async def _document(self, url: str) -> Document:
+        target = vet_url(fetchable(url), self._settings.address_policy).url
+        delay = await self._robots(target)
+        if not delay or self._pace is None:
+            return await self._read(target)
+        return await self._pace.document(target, delay, partial(self._read, target))
+
+    async def _read(self, target: str) -> Document:
+        settings = self._settings
+        headers = {"User-Agent": settings.user_agent}
+        answer = await fetch(target, policy=settings.address_policy, limits=settings.limits, headers=headers)
+        if not same_origin(target, answer.url_final):
+            await self._robots(answer.url_final)
+        return await read_document(answer)
+
+    async def _robots(self, url: str) -> float:
+        settings = self._settings
+        if not settings.respect_robots:
+            return 0.0
+        return await check_robots(url, settings.user_agent, settings.address_policy, settings.limits)
