@@ -8,7 +8,7 @@ import httpx
 
 from actors.reading import read_in_time
 from actors.website.hops import next_hop
-from actors.website.page import Frozen, Page, Parsed, parse
+from actors.website.page import Frozen, Page, Parsed, parse, parse_page
 from pipeline import Permanent, Transient
 from pipeline.http.client import Fetched
 
@@ -49,6 +49,13 @@ async def read_document(answer: Fetched) -> Document:
     parsed = await read_in_time(len(answer.body), _parsed, answer)
     refresh = answer.headers.get("refresh", "")
     return Document(page=parsed.page, onward=next_hop(answer.url_final, refresh, parsed.refresh, parsed.script))
+
+
+async def read_rendered(url: str, html: str) -> Document:
+    """What a browser made of a page; it has been everywhere that the page leads to by itself."""
+    body = html.encode("utf-8", "replace")
+    page = await read_in_time(len(body), parse_page, body, url, "text/html; charset=utf-8")
+    return Document(page=page.model_copy(update={"rendered": True, "needs_scripts": False}))
 
 
 def checked(page: Page) -> Page:

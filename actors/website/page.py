@@ -68,6 +68,8 @@ class Page(Frozen):
     truncated: bool = False
     soft_error: bool = False
     needs_scripts: bool = False
+    # what a browser had made of it once its scripts had run
+    rendered: bool = False
 
     @property
     def is_empty(self) -> bool:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
+from actors.website.browser.render import render
 from actors.website.config import WebsiteSettings
-from actors.website.documents import Document, NotThere, checked, read_document
+from actors.website.documents import Document, NotThere, checked, read_document, read_rendered
 from actors.website.pace import Pace
 from actors.website.page import Page, with_frames
 from actors.website.robots import check_robots, same_origin
 from actors.website.urls import fetchable
 from pipeline import Permanent
 from pipeline.http.addresses import vet_url
-from pipeline.http.client import fetch
+from pipeline.http.client import Fetched, fetch
 
 # Of a frame that is missing the others are still worth reading.
 _MISSING = frozenset({401, 403, 404, 410})
@@ -71,7 +72,18 @@ class Visit:
         answer = await fetch(target, policy=settings.address_policy, limits=settings.limits, headers=headers)
         if not same_origin(target, answer.url_final):
             await self._robots(answer.url_final)
-        return await read_document(answer)
+        document = await read_document(answer)
+        if document.onward or not document.page.needs_scripts or settings.renderer is None:
+            return document
+        rendered = await render(settings.renderer, answer, self._part)
+        return document if rendered is None else await read_rendered(rendered.url, rendered.html)
+
+    async def _part(self, url: str, accept: str) -> Fetched:
+        """What a page's scripts fetch: within the same bounds, and as robots.txt allows."""
+        settings = self._settings
+        await self._robots(vet_url(fetchable(url), settings.address_policy).url)
+        headers = {"User-Agent": settings.user_agent, "Accept": accept}
+        return await fetch(fetchable(url), policy=settings.address_policy, limits=settings.limits, headers=headers)
 
     async def _robots(self, url: str) -> float:
         settings = self._settings

@@ -47,4 +47,5 @@ def summary(page: Page) -> dict[str, Any]:
         "links_cut": page.links_cut,
         "soft_error": page.soft_error,
         "needs_scripts": page.needs_scripts,
+        "rendered": page.rendered,
     }
