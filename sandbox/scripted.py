@@ -28,7 +28,8 @@ SPY = """
         catch (error) {{ found.push("refused"); }}
     }}
     try {{ await new Promise((yes, no) => {{
-        const socket = new WebSocket({socket!r}); socket.onopen = yes; socket.onerror = no; }}); found.push("socket"); }}
+        const socket = new WebSocket({socket!r}); socket.onopen = yes; socket.onerror = no; }});
+        found.push("socket"); }}
     catch (error) {{ found.push("no socket"); }}
     document.getElementById("app").innerHTML = "<h1>Spy</h1><p>" + found.join(", ") + "</p>";
 """

@@ -7,12 +7,10 @@ empty without scripts are shown by Debian's Chromium.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from actors.website import robots

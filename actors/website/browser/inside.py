@@ -14,6 +14,7 @@ import os
 import sys
 from base64 import b64decode
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, cast
 
 from playwright.async_api import Error, Page, Request, Route, async_playwright
@@ -145,7 +146,7 @@ def tell(said: dict[str, Any]) -> None:
 
 
 def without_network() -> bool:
-    """Move into a network of this process's own, which has nothing in it. False where the kernel does not allow that."""
+    """Move into a network of this process's own, where nobody else is. False if the kernel does not allow that."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(NEW_NETWORK) == 0:
         return True
@@ -154,8 +155,7 @@ def without_network() -> bool:
         return False
     with suppress(OSError):
         for name, text in (("uid_map", f"{user} {user} 1"), ("setgroups", "deny"), ("gid_map", f"{group} {group} 1")):
-            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-                file.write(text)
+            Path(f"/proc/self/{name}").write_text(text, encoding="ascii")
     return True
 
 
@@ -180,6 +180,5 @@ if __name__ == "__main__":
     OUT = os.dup(1)
     os.dup2(2, 1)
     adopt_orphans()
-    if not without_network():
-        print("this kernel gives no network namespaces: the browser is kept off the network by its settings alone")
+    tell({"alone": without_network()})
     asyncio.run(main())

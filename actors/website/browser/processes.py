@@ -29,7 +29,7 @@ def memory(processes: list[int]) -> int:
 
 
 def kill(root: int) -> None:
-    """End ``root`` and its descendants at once; it goes last, so that those who lose their parent are found below it."""
+    """End ``root`` and its descendants. It goes last, so that those who lose their parent are still found below it."""
     while len(found := [process for process in tree(root) if _lives(process)]) > 1:
         for process in found[1:]:
             _kill(process)

@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,10 @@ class _Session:
                 said = json.loads(line)
                 if "html" in said:
                     return Rendered(said["url"], said["html"])
-                self._start(self._fetch(said))
+                if "alone" in said:
+                    _note_network(said["alone"])
+                else:
+                    self._start(self._fetch(said))
             raise _Ended("the browser ended, or took too much memory")
         finally:
             for task in self._tasks:
@@ -173,17 +177,27 @@ class _Session:
             await asyncio.to_thread(_bound, self._process.pid, self._browser.megabytes * MEBIBYTE)
 
     async def _line(self) -> bytes:
-        assert self._process.stdout is not None  # noqa: S101  it was asked for
+        assert self._process.stdout is not None
         try:
             return await self._process.stdout.readline()
         except ValueError:
             raise _Ended("the page is too large") from None
 
     async def _tell(self, said: dict[str, Any]) -> None:
-        assert self._process.stdin is not None  # noqa: S101  it was asked for
+        assert self._process.stdin is not None
         with suppress(ConnectionError):
             self._process.stdin.write(json.dumps(said).encode() + b"\n")
             await self._process.stdin.drain()
+
+
+@cache
+def _note_network(alone: bool) -> None:
+    """Once in a process."""
+    if not alone:
+        log.warning(
+            "this kernel allows the browser no network of its own: only its settings keep it off the network",
+            remedy="allow user namespaces, or give the workers CAP_SYS_ADMIN",
+        )
 
 
 def _bound(process: int, most: int) -> None:
