@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-import httpx
-
 from actors.reading import read_in_time
+from actors.refusals import require_success
 from actors.website.hops import next_hop
 from actors.website.page import Frozen, Page, Parsed, parse, parse_page
 from pipeline import Permanent, Transient
@@ -22,16 +21,6 @@ _SIGNATURES = (
     (b"\x1f\x8b", "an archive"),
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffd]")
-# These may pass; any other 4xx is an answer.
-_LATER = frozenset({408, 425, 429})
-
-
-class NotThere(Permanent):
-    """The site says that it has no such page, or not for us; ``status`` is what it says."""
-
-    def __init__(self, url: str, status: int) -> None:
-        super().__init__(f"{url} answered {status} {httpx.codes.get_reason_phrase(status)}".rstrip())
-        self.status = status
 
 
 class Document(Frozen):
@@ -43,9 +32,7 @@ class Document(Frozen):
 
 async def read_document(answer: Fetched) -> Document:
     """What is in ``answer``; raises if that is not a page."""
-    if 400 <= answer.status < 500 and answer.status not in _LATER:
-        raise NotThere(answer.url_final, answer.status)
-    answer.raise_for_status()
+    require_success(answer)
     parsed = await read_in_time(len(answer.body), _parsed, answer)
     refresh = answer.headers.get("refresh", "")
     return Document(page=parsed.page, onward=next_hop(answer.url_final, refresh, parsed.refresh, parsed.jump))

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from protego import Protego
 
 from actors.reading import read_in_time
+from actors.refusals import require_success
 from pipeline import Permanent
 from pipeline.http.addresses import AddressPolicy
 from pipeline.http.client import Limits, fetch
@@ -83,7 +84,7 @@ async def _fetch_rules(origin: str, user_agent: str, policy: AddressPolicy, limi
     answer = await fetch(f"{origin}/robots.txt", policy=policy, limits=small, headers=headers)
     if 400 <= answer.status < 500 and answer.status != 429:
         return None
-    answer.raise_for_status()
+    require_success(answer)
     return answer.body
 
 

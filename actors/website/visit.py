@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from actors.refusals import Refused
 from actors.website.browser.render import render
 from actors.website.config import WebsiteSettings
-from actors.website.documents import Document, NotThere, checked, read_document, read_rendered
+from actors.website.documents import Document, checked, read_document, read_rendered
 from actors.website.pace import Pace
 from actors.website.page import Page, with_frames
 from actors.website.robots import check_robots, same_origin
@@ -52,7 +53,7 @@ class Visit:
         """One frame; None for one that is not there, or is not a page."""
         try:
             return await self._follow(url)
-        except NotThere as refused:
+        except Refused as refused:
             if refused.status in _MISSING:
                 return None
             raise

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 from actors.website import robots
 from actors.website.config import WebsiteSettings
-from actors.website.documents import NotThere
 from actors.website.page import Page, parse_page
 from actors.website.visit import fetch_page
 from pipeline import Permanent
@@ -70,7 +69,7 @@ async def shown(row: Row, folder: Path, chosen: WebsiteSettings) -> Page | None:
     """The page as the workflow keeps it; of one that it refuses to keep, what would be read. None if not allowed."""
     try:
         return await fetch_page(row["url"], chosen)
-    except (NotThere, Permanent) as refused:
+    except Permanent as refused:
         if "robots.txt forbids" in str(refused):
             return None
         return parse_page(body_of(row, folder), row["url"], row["headers"].get("content-type", ""))

@@ -67,6 +67,10 @@ class Parent:
             self._asked.pop(answer["id"]).set_result(answer)
             self._busy_until = asyncio.get_running_loop().time() + QUIET
 
+    async def gone(self) -> None:
+        """For ever: its end is ours."""
+        await asyncio.Event().wait()
+
     async def fetch(self, request: Request) -> dict[str, Any]:
         """What is at an address, after redirects; an empty answer if it is refused."""
         self._last += 1
@@ -111,6 +115,7 @@ class Rendering:
                 await page.goto(order["url"], wait_until="load", timeout=order["seconds"] * 1000)
             await self._parent.quiet()
             tell({"html": (await page.content())[: order["most"]], "url": address(page)})
+            await self._parent.gone()
 
     async def _route(self, route: Route, request: Request) -> None:
         if request.method != "GET" or request.resource_type in UNREAD:
@@ -165,14 +170,17 @@ def adopt_orphans() -> None:
 
 
 async def main() -> None:
-    """Take the order, render, and end."""
+    """Take the order, render, and wait for the end: the parent ends this process with all that it has started."""
     reader = asyncio.StreamReader(limit=LONGEST_LINE)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     parent = Parent(reader)
     order = await parent.line()
     listening = asyncio.create_task(parent.listen())
-    await Rendering(order, parent).run()
-    listening.cancel()
+    try:
+        await Rendering(order, parent).run()
+    except Error as error:
+        tell({"failed": error.message[:300]})
+    await listening
 
 
 if __name__ == "__main__":

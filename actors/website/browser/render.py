@@ -131,6 +131,8 @@ class _Session:
                 said = json.loads(line)
                 if "html" in said:
                     return Rendered(said["url"], said["html"])
+                if "failed" in said:
+                    raise _Ended(said["failed"])
                 if "alone" in said:
                     _note_network(said["alone"])
                 else:
