@@ -39,7 +39,7 @@ class WebsiteSettings(FetchSettings):
     browser: str = Field("", description="the path of Chromium or Chrome; empty: the one that Playwright has installed")
     browser_sandbox: bool = Field(True, description="Chromium's own; it never has one when it runs as root")
     browser_seconds: float = Field(20.0, gt=0, le=60)
-    browser_megabytes: int = Field(1500, ge=200, description="of all processes of one browser")
+    browser_megabytes: int = Field(1000, ge=300, description="of all processes of one browser")
     browsers: int = Field(1, ge=1, le=20, description="at once in a worker process")
     # Off unless set: so many jobs are sent to the first phase a scan, and to each of the others a cycle.
     scan_jobs: int | None = Field(None, gt=0)

@@ -24,8 +24,8 @@ def tree(root: int) -> list[int]:
 
 
 def memory(processes: list[int]) -> int:
-    """Bytes of them all; what two of them share counts twice."""
-    return sum(int(fields[21]) * PAGE for process in processes if (fields := _fields(process)))
+    """Bytes that they have for themselves, without files and what they share."""
+    return sum(map(_own, processes))
 
 
 def kill(root: int) -> None:
@@ -34,6 +34,14 @@ def kill(root: int) -> None:
         for process in found[1:]:
             _kill(process)
     _kill(root)
+
+
+def _own(process: int) -> int:
+    try:
+        _, resident, shared, *_ = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return 0
+    return (int(resident) - int(shared)) * PAGE
 
 
 def _kill(process: int) -> None:

@@ -22,6 +22,7 @@ from actors.website.model import analyse
 from actors.website.page import Page
 from pipeline.declare.errors import GiveUp, Permanent, Retry, SnoozeFor, Transient, classify
 from sandbox import Sandbox
+from sandbox.chat import WRAPPINGS
 
 PAGE = Page(url="https://example.com/", title="Tea", language="en", text="We sell tea. Order today. It is fresh.")
 MESSAGES = form_prompts(PAGE, 3000).messages
@@ -58,7 +59,8 @@ def test_a_model_that_stays_wrong_is_asked_twice_only(endpoint: ModelEndpoint, s
 
 def test_a_fence_around_the_json_is_fine(endpoint: ModelEndpoint) -> None:
     """Many models cannot help it."""
-    assert not asyncio.run(analyse(replace(endpoint, name="sandbox-chatty"), MESSAGES)).repaired
+    for name in WRAPPINGS:
+        assert not asyncio.run(analyse(replace(endpoint, name=name), MESSAGES)).repaired, name
 
 
 @pytest.mark.parametrize(

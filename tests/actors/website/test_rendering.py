@@ -67,7 +67,7 @@ def test_a_page_reaches_nothing_that_the_guard_refuses(rendering: WebsiteSetting
 
 
 @pytest.mark.parametrize(
-    ("path", "bounds"), [("busy", {"browser_seconds": 6.0}), ("greedy", {"browser_megabytes": 700})]
+    ("path", "bounds"), [("busy", {"browser_seconds": 6.0}), ("greedy", {"browser_megabytes": 600})]
 )
 def test_a_page_that_never_ends_is_ended(rendering: WebsiteSettings, path: str, bounds: dict[str, float]) -> None:
     """By time or by memory. What there was without scripts is kept, with the doubt, and no process is left."""
