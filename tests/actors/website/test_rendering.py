@@ -12,7 +12,9 @@ import pytest
 from actors.website.config import WebsiteSettings
 from actors.website.page import Page
 from actors.website.visit import fetch_page
+from pipeline import submit_many
 from sandbox import Sandbox
+from tests.place import Place
 
 CHROMIUM = "/usr/bin/chromium"
 
@@ -75,4 +77,17 @@ def test_a_page_that_never_ends_is_ended(rendering: WebsiteSettings, path: str, 
     page = see(rendering.model_copy(update=bounds), f"/scripted/{path}")
     print(f"{path}: {monotonic() - began:.1f} s")
     assert (page.title, page.rendered, page.needs_scripts) == ("Loading…", False, True)
+    assert browsers() == []
+
+
+def test_a_worker_renders_beside_its_other_jobs(place: Place, sandbox: Sandbox) -> None:
+    """On the event loop that its other pages are fetched on; the browser learns nothing of the worker's environment."""
+    rendering = {"PIPELINE_WEBSITE_RENDER": "true", "PIPELINE_WEBSITE_BROWSER": CHROMIUM}
+    bounds = {"PIPELINE_WEBSITE_BROWSER_SECONDS": "60", "PIPELINE_SANDBOX_URL": sandbox.url}
+    place.worker(threads=4, settings={**rendering, **bounds})
+    urls = [f"{sandbox.url}/scripted", *(f"{sandbox.url}/sites/{n}/" for n in range(1, 6))]
+    rows = place.finished(*submit_many(None, "website", [{"url": url} for url in urls]), timeout=120)
+    assert {row["status"] for row in rows} == {"succeeded"}
+    [kept] = place.rows("SELECT page FROM website_analyses WHERE url = %s", urls[0])
+    assert (kept["page"]["title"], kept["page"]["rendered"]) == ("Menu of the day", True)
     assert browsers() == []
