@@ -1,7 +1,9 @@
-"""What a status that is no success means for the job: wait as asked, try again, or fail for good."""
+"""What a status that is no success, or no answer, means for the job: wait as asked, try again, or fail for good."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import httpx
@@ -27,6 +29,15 @@ def refusal(words: str, status: int, headers: httpx.Headers) -> Refused | Snooze
         return Refused(words, status)
     wait = retry_after(headers.get("retry-after"), datetime.now(UTC)) if status >= 400 else None
     return Transient(words) if wait is None else Snooze(wait, "retry_after", words, asked=True)
+
+
+@contextmanager
+def unreachable(url: str) -> Iterator[None]:
+    """A connection that fails within the block is raised as Transient: it may work later."""
+    try:
+        yield
+    except httpx.TransportError as error:
+        raise Transient(f"{url} was not fetched: {type(error).__name__}: {error}".rstrip(": ")) from None
 
 
 def require_success(answer: Fetched) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from protego import Protego
 
 from actors.reading import read_in_time
-from actors.refusals import require_success
+from actors.refusals import require_success, unreachable
 from pipeline import Permanent
 from pipeline.http.addresses import AddressPolicy
 from pipeline.http.client import Limits, fetch
@@ -81,7 +81,9 @@ async def _rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Li
 async def _fetch_rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> bytes | None:
     small = replace(limits, max_raw=LARGEST, max_body=LARGEST, cut_oversize=True)
     headers = {"User-Agent": user_agent}
-    answer = await fetch(f"{origin}/robots.txt", policy=policy, limits=small, headers=headers)
+    url = f"{origin}/robots.txt"
+    with unreachable(url):
+        answer = await fetch(url, policy=policy, limits=small, headers=headers)
     if 400 <= answer.status < 500 and answer.status != 429:
         return None
     require_success(answer)

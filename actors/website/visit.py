@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from actors.refusals import Refused
+from actors.refusals import Refused, unreachable
 from actors.website.browser.render import render
 from actors.website.config import WebsiteSettings
 from actors.website.documents import Document, checked, read_document, read_rendered
@@ -70,7 +70,8 @@ class Visit:
     async def _read(self, target: str) -> Document:
         settings = self._settings
         headers = {"User-Agent": settings.user_agent}
-        answer = await fetch(target, policy=settings.address_policy, limits=settings.limits, headers=headers)
+        with unreachable(target):
+            answer = await fetch(target, policy=settings.address_policy, limits=settings.limits, headers=headers)
         if not same_origin(target, answer.url_final):
             await self._robots(answer.url_final)
         document = await read_document(answer)

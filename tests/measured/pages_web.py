@@ -32,7 +32,7 @@ def body_of(row: Row, folder: Path) -> bytes:
 @asynccontextmanager
 async def serving(row: Row, folder: Path) -> AsyncIterator[None]:
     """While the block lasts, this process's fetches reach the row's answers and nothing else."""
-    web = Web(row, folder)
+    web = Web([row], folder)
     http, https = [await asyncio.start_server(web.of(scheme), LOOPBACK, 0) for scheme in ("http", "https")]
     ports = {scheme: server.sockets[0].getsockname()[1] for scheme, server in (("http", http), ("https", https))}
 
@@ -72,10 +72,11 @@ class Untold(httpcore.AsyncNetworkStream):
 
 
 class Web:
-    """The answers of one row. Those that ask for a cookie come first."""
+    """The answers of some rows. Those that ask for a cookie come first."""
 
-    def __init__(self, row: Row, folder: Path) -> None:
-        self._rows = sorted([row, *row.get("resources", [])], key=lambda one: "if_cookie" not in one)
+    def __init__(self, pages: Iterable[Row], folder: Path) -> None:
+        answers = [answer for page in pages for answer in (page, *page.get("resources", []))]
+        self._rows = sorted(answers, key=lambda one: "if_cookie" not in one)
         self._folder = folder
 
     def scheme_of(self, host: str, port: int) -> str:
