@@ -54,6 +54,10 @@ class Place:
             self._db = psycopg.connect(self.database_url, autocommit=True, row_factory=dict_row)
         return self._db
 
+    def load(self, *modules: str) -> None:
+        """Its workers load these, too."""
+        self.workflows = ",".join([self.workflows, *modules])
+
     def environment(self) -> dict[str, str]:
         chosen = {
             "DATABASE_URL": self.database_url,
