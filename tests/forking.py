@@ -80,14 +80,13 @@ class Forks:
                 start_new_session=True,
             )
 
-    def fit(self, environment: Mapping[str, str]) -> bool:
-        """Whether a new interpreter with this environment would be as the one that forks."""
-        return _for_interpreter(environment) == _for_interpreter(self._environment)
-
     def start(
         self, module: str, arguments: Sequence[str], environment: Mapping[str, str], out: IO[bytes], err: IO[bytes]
-    ) -> Forked:
-        """``python -m module arguments`` in the project's folder."""
+    ) -> subprocess.Popen[bytes]:
+        """``python -m module arguments`` in the project's folder: a new one if its interpreter would not be as ours."""
+        if _for_interpreter(environment) != _for_interpreter(self._environment):
+            command = [sys.executable, "-m", module, *arguments]
+            return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=err, start_new_session=True)
         order = {"module": module, "arguments": list(arguments), "environment": dict(environment)}
         pid = self.ask(order, out.fileno(), err.fileno())
         assert pid is not None

@@ -93,7 +93,7 @@ class Place:
 
     def _start(self, environment: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes]:
         """As users do, with an interpreter of its own, if this test has their settings; otherwise with less work."""
-        if self.unset or not forks().fit(environment):
+        if self.unset:
             return self._workers.start(environment, **options)
         log = self.folder / f"worker-{self._workers.count}.log"
         with log.open("wb") as out:
