@@ -198,8 +198,8 @@ def test_rule_5_a_full_queue_waits_in_postgresql_and_a_shut_gate_is_reported(pla
     assert {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
 
 
-def test_rule_5_the_throttle_reserves_a_place_in_time(place: Place) -> None:
-    """Two every half second: six jobs are given their times at once and take at least a second."""
+def test_rule_5_throttled_jobs_wait_in_order_for_their_time(place: Place) -> None:
+    """Two every half second: six jobs take at least a second."""
     place.worker(threads=4)
     jobs = submit_many(None, "paced", [{} for _ in range(6)])
     place.finished(*jobs)
