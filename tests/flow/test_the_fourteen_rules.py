@@ -20,6 +20,8 @@ from pipeline.store import database
 from tests.messages import publish, publish_raw, take
 from tests.place import ISOLATED, Place
 
+pytestmark = pytest.mark.usefixtures("with_more")
+
 
 def envelope(job: UUID, queue: str = "single.act", **header: object) -> dict[str, object]:
     """What the relay would have sent."""
@@ -185,7 +187,7 @@ def test_rule_5_a_full_pool_waits_in_postgresql(place: Place) -> None:
 
 def test_rule_5_a_full_queue_waits_in_postgresql_and_a_shut_gate_is_reported(place: Place) -> None:
     """Five messages in the broker at most; the rest wait as rows and follow as there is room."""
-    from tests.workflows import small_queue
+    from tests.more_workflows import small_queue
 
     place.worker(threads=1, queues=("plain.alpha",))
     jobs = submit_many(None, "small", [{} for _ in range(12)])
