@@ -6,12 +6,15 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from inspect import Parameter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.declare.codec import Codec, DoesNotFit, Earlier, annotation_of, codec_of, parameters, returned
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import PhaseSpec
+
+if TYPE_CHECKING:
+    from pipeline.declare.schedules.schedule import ScheduleSpec
 
 Work = Callable[..., Any]
 _workflows: dict[str, DeclaredWorkflow] = {}
@@ -37,6 +40,7 @@ class DeclaredWorkflow:
     body: Codec = PLAIN
     result: Codec | None = None
     phases: list[DeclaredPhase] = field(default_factory=list)
+    schedules: list[ScheduleSpec] = field(default_factory=list)
 
     def declare(self, spec: PhaseSpec, work: Work, local: Mapping[str, Any] | None = None) -> DeclaredPhase:
         """Add the next phase. ``local``: where its annotations may look beside its module."""
@@ -46,6 +50,12 @@ class DeclaredWorkflow:
         declared = DeclaredPhase(spec, work, self.body, result, self._takes(spec, work, local))
         self.phases.append(declared)
         return declared
+
+    def schedule(self, spec: ScheduleSpec) -> None:
+        """Add a schedule; its name is unique in the workflow."""
+        if any(schedule.name == spec.name for schedule in self.schedules):
+            raise ValueError(f"workflow {self.name} already has a schedule named {spec.name!r}")
+        self.schedules.append(spec)
 
     def _takes(self, spec: PhaseSpec, work: Work, local: Mapping[str, Any] | None) -> tuple[Earlier, ...]:
         earlier = {phase.spec.name.replace("-", "_"): phase.spec.name for phase in self.phases}

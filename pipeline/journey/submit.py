@@ -82,7 +82,7 @@ def submit(
     check(unique=unique, debounce=debounce, due=due, tags=tags, expires=expires, keyed=key is not None)
     call = client.submit_many(
         workflow,
-        [_encode(workflow, body, 1)],
+        [encode_body(workflow, body, "body 1")],
         priority=priority,
         keys=None if key is None else [key],
         batch=batch,
@@ -132,7 +132,7 @@ def submit_many(
     check(unique=unique, debounce=debounce, due=due, tags=tags, expires=expires, keyed=keyed)
     call = client.submit_many(
         workflow,
-        [_encode(workflow, body, place) for place, body in enumerate(bodies, 1)],
+        [encode_body(workflow, body, f"body {place}") for place, body in enumerate(bodies, 1)],
         priority=priority,
         keys=keys,
         batch=batch,
@@ -190,7 +190,7 @@ def open_batch(
     caller: Caller, then: str | None = None, body: Mapping[str, Any] | None = None
 ) -> UUID | Coroutine[Any, Any, UUID]:
     """Open a batch; when it is sealed and all its jobs are final, a job of the workflow ``then`` is submitted, once."""
-    return run(caller, client.open_batch(then, _encode(None, body, 1)))
+    return run(caller, client.open_batch(then, encode_body(None, body, "body 1")))
 
 
 @overload
@@ -206,20 +206,21 @@ def seal_batch(caller: Caller, batch: UUID) -> Coroutine[Any, Any, None] | None:
     return run(caller, client.seal_batch(batch))
 
 
-def _encode(workflow: str | None, body: object, place: int) -> str:
+def encode_body(workflow: str | None, body: object, what: str = "the body") -> str:
+    """The JSON of a body. BadInput if it does not fit its workflow, is not JSON or is too large."""
     codec = PLAIN if workflow is None else body_codec(workflow)
     try:
         encoded = codec.encode({} if body is None else body)
     except DoesNotFit as error:
         assert workflow is not None
-        raise BadBody(workflow, error, f"body {place}") from None
+        raise BadBody(workflow, error, what) from None
     except ValueError as error:
         raise BadInput(
-            f"body {place} is not valid JSON: {error}; send references (strings, numbers, lists, objects)"
+            f"{what} is not valid JSON: {error}; send references (strings, numbers, lists, objects)"
         ) from None
     if len(encoded) > BODY_LIMIT:
         raise BadInput(
-            f"body {place} has {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
+            f"{what} has {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
             "store the data elsewhere and send a reference to it (a path, a key, an id)"
         )
     return encoded.decode()
