@@ -61,7 +61,7 @@ class Difference:
 
 
 def register(connection: Connection, workflows: Iterable[DeclaredWorkflow], stale_after: float | None = None) -> None:
-    """Put the chains, options and schedules of this code in force. Only ``pipeline migrate`` does so for a known workflow."""
+    """Put this code's chains, options and schedules in force. Only ``pipeline migrate`` does so for a known workflow."""
     connection.execute(ONE_AT_A_TIME)
     _write(connection, list(workflows), stale_after)
 
@@ -150,7 +150,9 @@ def _different_schedules(
 
 def _said(schedule: Mapping[str, Any] | None) -> str | None:
     """Its moments, for people."""
-    return schedule and (schedule["cron"] or f"every {schedule['every']:g} s")
+    if schedule is None:
+        return None
+    return str(schedule["cron"] or f"every {schedule['every']:g} s")
 
 
 def _options(spec: PhaseSpec, stale_after: float | None) -> dict[str, object]:

@@ -30,7 +30,8 @@ BACKFILL = Statement("SELECT pipeline.backfill(%s, %s, %s::timestamptz, %s::time
 LIST = Statement("SELECT to_jsonb(l)::text FROM pipeline.list_schedules(%s, %s, %s::text[], %s::integer) l")
 
 DECLARE = text("SELECT pipeline.declare_schedules(:workflows, CAST(:schedules AS jsonb))")
-IN_CODE = text("""SELECT workflow, name, cron, extract(epoch FROM every)::float8 AS every, timezone, body, overlap, catch_up,
+IN_CODE = text("""
+    SELECT workflow, name, cron, extract(epoch FROM every)::float8 AS every, timezone, body, overlap, catch_up,
         extract(epoch FROM catch_up_for)::float8 AS catch_up_for, priority, tags
     FROM pipeline.schedules WHERE source = 'code' AND workflow = ANY (:workflows) ORDER BY workflow, name""")
 
