@@ -61,7 +61,7 @@ class Difference:
 
 
 def register(connection: Connection, workflows: Iterable[DeclaredWorkflow], stale_after: float | None = None) -> None:
-    """Put this code's chains, options and schedules in force. Only ``pipeline migrate`` does so for a known workflow."""
+    """Put this code's chains, options and schedules in force; only ``pipeline migrate`` may, for a known workflow."""
     connection.execute(ONE_AT_A_TIME)
     _write(connection, list(workflows), stale_after)
 

@@ -45,7 +45,7 @@ CREATE TABLE pipeline.schedules (
     CONSTRAINT name_is_a_word CHECK (name ~ '^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$' AND length(name) <= 50),
     CONSTRAINT source_is_known CHECK (source IN ('code', 'run time')),
     CONSTRAINT cron_or_interval CHECK (num_nonnulls(cron, every) = 1),
-    CONSTRAINT interval_is_in_seconds CHECK (every >= interval '1 second' AND extract(epoch FROM every) % 1 = 0),
+    CONSTRAINT interval_is_in_seconds CHECK (every >= interval '1 second' AND every = date_trunc('second', every)),
     CONSTRAINT overlap_is_known CHECK (overlap IN ('allow', 'skip', 'queue', 'cancel')),
     CONSTRAINT one_way_to_catch_up CHECK (num_nonnulls(catch_up, catch_up_for) = 1),
     CONSTRAINT catch_up_is_bounded CHECK (catch_up BETWEEN 0 AND 1000 AND catch_up_for IS NULL
