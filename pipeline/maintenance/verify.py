@@ -60,9 +60,7 @@ def _dead_workers(connection: Wire, repair: bool, pause: Callable[[float], None]
 
 def _books(connection: Wire, repair: bool) -> list[Finding]:
     found = recovery.verify(connection, repair=repair)
-    return [
-        Finding(problem, subject, detail, repair and problem not in UNREPAIRED) for problem, subject, detail in found
-    ]
+    return [Finding(*one, repaired=repair and one.problem not in UNREPAIRED) for one in found]
 
 
 def _messages(connection: Wire, config: Settings, repair: bool, pause: Callable[[float], None]) -> list[Finding]:

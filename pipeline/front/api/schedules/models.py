@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.declare.schedules.schedule import LONGEST_NAME, MOST_MADE_UP, NAME, Overlap
 from pipeline.front.api.http.fields import Body, Moment, Name, Priority, Seconds, Tag, Text
-from pipeline.scheduling import Schedule
+from pipeline.store.gateway.schedules import Schedule
 
 ScheduleName = Annotated[str, Field(pattern=f"^{NAME.pattern}$", max_length=LONGEST_NAME)]
 

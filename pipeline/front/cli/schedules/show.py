@@ -16,8 +16,8 @@ from pipeline.declare.schedules.schedule import moments_of
 from pipeline.front.cli.console import Json, console
 from pipeline.front.cli.workflows import check_phase
 from pipeline.front.database import transaction
-from pipeline.scheduling import Schedule
 from pipeline.scheduling import schedules as listed
+from pipeline.store.gateway.schedules import Schedule
 
 MOST = 1000
 
@@ -53,11 +53,12 @@ def _all(workflow: str | None) -> list[Schedule]:
     found: list[Schedule] = []
     with transaction() as connection:
         check_phase(connection, workflow, None)
-        while page := listed(
-            connection, workflow, after=(found[-1].workflow, found[-1].name) if found else None, most=MOST
-        ):
+        while True:
+            after = (found[-1].workflow, found[-1].name) if found else None
+            page = listed(connection, workflow, after=after, most=MOST)
             found += page
-    return found
+            if len(page) < MOST:
+                return found
 
 
 def when(one: Schedule) -> str:
@@ -67,7 +68,8 @@ def when(one: Schedule) -> str:
 
 def _next(one: Schedule, most: int) -> list[str]:
     """The next one is PostgreSQL's; those behind it follow from it."""
-    moment, found = one.next_at, []
+    found: list[str] = []
+    moment = one.next_at
     try:
         moments = moments_of(one.cron, one.every, one.timezone if one.cron else None)
         while moment is not None and len(found) < most:

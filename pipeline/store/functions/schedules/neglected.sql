@@ -9,8 +9,7 @@ LANGUAGE sql STABLE AS $$
            format('its moment was %s; a process leads maintenance: see its log, or whether a transaction holds the row (pg_locks)',
                   to_char(s.next_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS" UTC"'))
     FROM pipeline.schedules s
-    WHERE s.look_at < 'infinity' AND s.look_at < now() - interval '5 minutes' AND s.updated_at < now() - interval '5 minutes'
-        AND s.next_at < now() - interval '5 minutes' AND EXISTS (
+    WHERE s.next_at < now() - interval '5 minutes' AND s.paused_at IS NULL AND NOT s.waits AND EXISTS (
             SELECT 1 FROM pg_locks l WHERE l.locktype = 'relation' AND l.relation = 'pipeline.maintenance_leader'::regclass AND l.granted
                 AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))
     ORDER BY 1, 2
