@@ -20,13 +20,14 @@ PATIENCE = "-c statement_timeout=20s"
 # Ours are found by their schema's name or not at all (test_names_in_full.py).
 NO_PATH = "-c search_path=pg_catalog"
 Connect = Callable[[], Db]
+ENDS = {b"infinity": datetime.max.replace(tzinfo=UTC), b"-infinity": datetime.min.replace(tzinfo=UTC)}
 
 
 class Moment(TimestamptzLoader):
-    """Python has no infinity; what waits for a rate limit is due then."""
+    """Python has no infinity; what waits for a rate limit is due then. What a schedule has to do at once was due before."""
 
     def load(self, data: bytes | bytearray | memoryview) -> datetime:
-        return datetime.max.replace(tzinfo=UTC) if bytes(data) == b"infinity" else super().load(data)
+        return ENDS.get(bytes(data)) or super().load(data)
 
 
 @pytest.fixture(scope="session")

@@ -78,8 +78,8 @@ def jobs(db: Db, name: str = "often") -> list[Row]:
 
 
 def moments(db: Db, name: str = "often") -> list[datetime]:
-    """Of its jobs, in that order."""
-    found = "SELECT pipeline.moment(id) AS at FROM pipeline.jobs WHERE tags @> ARRAY[%s] ORDER BY id"
+    """Of its jobs."""
+    found = "SELECT pipeline.moment(id) AS at FROM pipeline.jobs WHERE tags @> ARRAY[%s] ORDER BY 1"
     return [row["at"] for row in steps.rows(db, found, f"schedule:{name}")]
 
 
