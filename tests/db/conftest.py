@@ -12,6 +12,8 @@ from psycopg.rows import dict_row
 from psycopg.types.datetime import TimestamptzLoader
 
 from pipeline.dev.services import Servers
+from pipeline.store import engine as engines
+from pipeline.store.engine import Wire
 from tests.databases import Databases, Lasting
 from tests.db.steps import Db
 
@@ -60,3 +62,10 @@ def connect(servers: Servers, lasting: Lasting) -> Iterator[Connect]:
 def database(connect: Connect) -> Db:
     """The test's first connection."""
     return connect()
+
+
+@pytest.fixture
+def wire(servers: Servers, lasting: Lasting, database: Db) -> Iterator[Wire]:
+    """One as the engine's own threads have it."""
+    with engines.connect(servers.postgres.url(lasting.name), "test") as connection:
+        yield connection

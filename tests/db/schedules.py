@@ -12,9 +12,10 @@ from psycopg.types.json import Jsonb
 
 from pipeline.maintenance.schedules import Schedules
 from pipeline.store.engine import Wire
-from tests.db import clock, steps
+from tests.db import steps
 from tests.db.steps import Db, Row
 
+LISTED = "SELECT * FROM pipeline.list_schedules()"
 MINUTE = 60.0
 HOUR = 3600.0
 ADD = """SELECT pipeline.schedule(%s, %s, p_cron => %s, p_every => make_interval(secs => %s::float8), p_timezone => %s, p_body => %s,
@@ -39,9 +40,9 @@ def one(db: Db, name: str = "often") -> Row:
 
 def look(wire: Wire, most: int = 50) -> float:
     """Until nothing is due; the seconds until something is."""
-    schedules = Schedules()
+    leader = Schedules()
     for _ in range(most):
-        if pause := schedules.look(wire):
+        if pause := leader.look(wire):
             return pause
     raise AssertionError(f"something is still due after {most} looks")
 
@@ -52,11 +53,6 @@ def planned(db: Db, wire: Wire, name: str = "often", **named: Any) -> datetime:
     look(wire)
     found: datetime = one(db, name)["next_at"]
     return found
-
-
-def let_pass(db: Db, seconds: float) -> None:
-    """Time passes without waiting. The clock has moved for schedules, whose moments lie where they lie: see ``moved``."""
-    clock.let_pass(db, seconds)
 
 
 def missed(db: Db, name: str = "often", seconds: float = HOUR) -> datetime:
@@ -93,3 +89,20 @@ def held(other: Db, statement: str, *values: Any) -> Iterator[None]:
     with other.transaction():
         other.execute(statement, values)
         yield
+
+
+def now(db: Db) -> datetime:
+    found: datetime = steps.one(db, "SELECT now()")
+    return found
+
+
+def steer(db: Db, what: str, name: str = "often") -> Any:
+    return steps.one(db, f"SELECT pipeline.{what}('single', %s)", name)
+
+
+def skip(db: Db, wire: Wire, name: str = "often") -> None:
+    """The next moment comes: none that has a job already."""
+    row = one(db, name)
+    db.execute("UPDATE pipeline.keys SET key = key || 'x'")
+    missed(db, name, row["every"].total_seconds())
+    look(wire)
