@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import is_dataclass
+from datetime import timedelta
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -28,13 +29,14 @@ from pipeline.declare.job import PLAIN, Job
 from pipeline.declare.phase import PhaseSpec, Throttle, read_rate, read_size
 from pipeline.declare.registry import Around, DeclaredPhase, Hook, Work, declare_workflow
 from pipeline.handle import AsyncJobHandle, JobHandle, all_awaited, awaited, job
-from pipeline.journey.submit import submit, submit_many
+from pipeline.journey.submit import encode_body, submit, submit_many
 from pipeline.phase import Declare, Given, Phase, Returned
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from pipeline.declare.options import ManyJobs, OneJob
+    from pipeline.declare.schedules.schedule import Overlap
     from pipeline.store.gateway.callers import AsyncCaller, Caller, SyncCaller
 
 DEFAULT_BACKOFF = Backoff()
@@ -218,6 +220,32 @@ class Workflow(Generic[Body, Result]):
         """
         self._declared.around.append(manager)
         return manager
+
+    def schedule(
+        self,
+        name: str,
+        cron: str | None = None,
+        *,
+        every: timedelta | None = None,
+        timezone: str | None = None,
+        body: Body | None = None,
+        overlap: Overlap = "allow",
+        catch_up: int | timedelta = 1,
+        priority: int = 0,
+        tags: Sequence[str] = (),
+    ) -> None:
+        """Submit a job of this workflow at each moment of a cron expression or of an interval.
+
+        >>> orders.schedule("weekly", "0 7 * * 1", timezone="Europe/Paris", body={"order": 17})
+        >>> orders.schedule("often", every=timedelta(minutes=5), overlap="skip")
+
+        ``pipeline migrate`` puts it in force, as it does with the phases. See ``pipeline.schedule`` for the options.
+        """
+        from pipeline.declare.schedules.schedule import ScheduleSpec
+
+        encoded = encode_body(self.name, body)
+        spec = ScheduleSpec(name, cron, every, timezone, encoded, overlap, catch_up, priority, tags)
+        self._declared.schedule(spec)
 
     @overload
     def submit(

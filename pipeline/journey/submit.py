@@ -93,7 +93,7 @@ def submit(
     )
     call = client.submit_many(
         workflow,
-        [_encode(workflow, body)],
+        [encode_body(workflow, body)],
         priority=priority,
         keys=keys,
         batch=batch,
@@ -151,7 +151,7 @@ def submit_many(
     )
     call = client.submit_many(
         workflow,
-        [_encode(workflow, body, f"body {place}") for place, body in enumerate(bodies, 1)],
+        [encode_body(workflow, body, f"body {place}") for place, body in enumerate(bodies, 1)],
         priority=priority,
         keys=keys,
         batch=batch,
@@ -238,7 +238,7 @@ def open_batch(
     caller: Caller, then: str | None = None, body: Mapping[str, Any] | None = None
 ) -> UUID | Coroutine[Any, Any, UUID]:
     """Open a batch; when it is sealed and all its jobs are final, a job of the workflow ``then`` is submitted, once."""
-    return run(caller, client.open_batch(then, _encode(None, body)))
+    return run(caller, client.open_batch(then, encode_body(None, body)))
 
 
 @overload
@@ -254,7 +254,8 @@ def seal_batch(caller: Caller, batch: UUID) -> Coroutine[Any, Any, None] | None:
     return run(caller, client.seal_batch(batch))
 
 
-def _encode(workflow: str | None, body: object, which: str = "the body") -> str:
+def encode_body(workflow: str | None, body: object, which: str = "the body") -> str:
+    """The JSON of a body. BadInput if it does not fit its workflow, is not JSON or is too large."""
     codec = PLAIN if workflow is None else body_codec(workflow)
     try:
         encoded = codec.encode({} if body is None else body)

@@ -125,7 +125,7 @@ def test_a_size_that_cannot_be_read_is_refused(text: str) -> None:
 def test_a_rate_is_sent_evenly(rate: str, count: int, seconds: float) -> None:
     throttle = read_rate(rate)
     assert throttle is not None
-    assert (throttle.count, throttle.seconds) == (count, pytest.approx(seconds))
+    assert throttle.count == count and throttle.seconds == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("rate", ["", "fast", "0/s", "20", "20/day", "-1/s"])
