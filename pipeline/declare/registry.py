@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from inspect import Parameter
-from typing import Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from pipeline.declare.codec import (
     Codec,
@@ -23,6 +23,9 @@ from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.waits.children import EarlierEnds, Ends
+
+if TYPE_CHECKING:
+    from pipeline.declare.schedules.schedule import ScheduleSpec
 
 Work = Callable[..., Any]
 _workflows: dict[str, DeclaredWorkflow] = {}
@@ -68,12 +71,19 @@ class DeclaredWorkflow:
     phases: list[DeclaredPhase] = field(default_factory=list)
     hooks: list[Hook] = field(default_factory=list)
     around: list[Around] = field(default_factory=list)
+    schedules: list[ScheduleSpec] = field(default_factory=list)
 
     def hook(self, hook: Hook) -> None:
         """Add a hook. ValueError if jobs would submit one another for ever."""
         if self.name in _hooked(hook.submits):
             raise ValueError(f"workflow {self.name} cannot submit {hook.submits}, whose hooks lead back to it")
         self.hooks.append(hook)
+
+    def schedule(self, spec: ScheduleSpec) -> None:
+        """Add a schedule; its name is unique in the workflow."""
+        if any(schedule.name == spec.name for schedule in self.schedules):
+            raise ValueError(f"workflow {self.name} already has a schedule named {spec.name!r}")
+        self.schedules.append(spec)
 
     def declare(self, spec: PhaseSpec, work: Work, local: Mapping[str, Any] | None = None) -> DeclaredPhase:
         """Add the next phase. ``local``: where its annotations may look beside its module."""

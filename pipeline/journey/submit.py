@@ -84,7 +84,7 @@ def submit(
     check(jobs=1, priority=priority, keys=keys, unique=unique, debounce=debounce, due=due, tags=tags, expires=expires)
     call = client.submit_many(
         workflow,
-        [_encode(workflow, body)],
+        [encode_body(workflow, body)],
         priority=priority,
         keys=keys,
         batch=batch,
@@ -134,7 +134,7 @@ def submit_many(
     check(jobs=n, priority=priority, keys=keys, unique=unique, debounce=debounce, due=due, tags=tags, expires=expires)
     call = client.submit_many(
         workflow,
-        [_encode(workflow, body, f"body {place}") for place, body in enumerate(bodies, 1)],
+        [encode_body(workflow, body, f"body {place}") for place, body in enumerate(bodies, 1)],
         priority=priority,
         keys=keys,
         batch=batch,
@@ -220,7 +220,7 @@ def open_batch(
     caller: Caller, then: str | None = None, body: Mapping[str, Any] | None = None
 ) -> UUID | Coroutine[Any, Any, UUID]:
     """Open a batch; when it is sealed and all its jobs are final, a job of the workflow ``then`` is submitted, once."""
-    return run(caller, client.open_batch(then, _encode(None, body)))
+    return run(caller, client.open_batch(then, encode_body(None, body)))
 
 
 @overload
@@ -236,7 +236,8 @@ def seal_batch(caller: Caller, batch: UUID) -> Coroutine[Any, Any, None] | None:
     return run(caller, client.seal_batch(batch))
 
 
-def _encode(workflow: str | None, body: object, which: str = "the body") -> str:
+def encode_body(workflow: str | None, body: object, which: str = "the body") -> str:
+    """The JSON of a body. BadInput if it does not fit its workflow, is not JSON or is too large."""
     codec = PLAIN if workflow is None else body_codec(workflow)
     try:
         encoded = without_nul(codec.encode({} if body is None else body))

@@ -69,7 +69,7 @@ BEGIN
         next_retry_at = p_moment, updated_at = now()
     FROM unnest(v_jobs, v_bodies) AS n(job, body) WHERE j.id = n.job;
     UPDATE pipeline.outbox o SET priority = p_priority, due_at = p_due, reason = p_reason, rate_limit = p_rate_limit,
-        reserved = false, expires_at = p_expires
+        expires_at = p_expires
     WHERE o.job_id = ANY (v_jobs);
     PERFORM pipeline.wake();
 END $$;
