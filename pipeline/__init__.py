@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from pipeline.declare.extension import View, extend
     from pipeline.declare.job import Done, Job
     from pipeline.declare.phase import Throttle
+    from pipeline.declare.waits.children import End, Ends
+    from pipeline.declare.waits.next import Children
     from pipeline.handle import AsyncJobHandle, JobHandle, job
     from pipeline.journey.rate_limits import pause_rate_limit, set_rate_limit
-    from pipeline.journey.submit import cancel, open_batch, replay, seal_batch, submit, submit_many
+    from pipeline.journey.submit import cancel, open_batch, replay, seal_batch, signal, submit, submit_many
     from pipeline.observe.instruments import count
     from pipeline.phase import Phase
     from pipeline.scheduling import (
@@ -55,7 +57,10 @@ __all__ = [
     "Backoff",
     "BadInput",
     "Cancelled",
+    "Children",
     "Done",
+    "End",
+    "Ends",
     "Job",
     "JobCancelled",
     "JobDispatcher",
@@ -94,6 +99,7 @@ __all__ = [
     "schedules",
     "seal_batch",
     "set_rate_limit",
+    "signal",
     "submit",
     "submit_many",
     "unschedule",
@@ -104,6 +110,7 @@ _HOMES = {
     "pipeline.phase": ("Phase",),
     "pipeline.workflow": ("Workflow",),
     "pipeline.declare.backoff": ("Backoff", "exponential"),
+    "pipeline.declare.waits.children": ("End", "Ends"),
     "pipeline.declare.errors": (
         "BadInput",
         "Cancelled",
@@ -117,6 +124,7 @@ _HOMES = {
     ),
     "pipeline.declare.extension": ("View", "extend"),
     "pipeline.declare.job": ("Done", "Job"),
+    "pipeline.declare.waits.next": ("Children",),
     "pipeline.declare.phase": ("Throttle",),
     "pipeline.handle": ("AsyncJobHandle", "JobHandle", "job"),
     "pipeline.journey.rate_limits": ("pause_rate_limit", "set_rate_limit"),
@@ -125,6 +133,7 @@ _HOMES = {
         "open_batch",
         "replay",
         "seal_batch",
+        "signal",
         "submit",
         "submit_many",
     ),

@@ -27,7 +27,7 @@ from pipeline.declare.backoff import Backoff
 from pipeline.declare.codec import Codec, codec_of
 from pipeline.declare.job import PLAIN, Job
 from pipeline.declare.phase import PhaseSpec, Throttle, read_size
-from pipeline.declare.registry import DeclaredPhase, Work, declare_workflow
+from pipeline.declare.registry import Around, DeclaredPhase, Hook, Work, declare_workflow
 from pipeline.handle import AsyncJobHandle, JobHandle, all_awaited, awaited, job
 from pipeline.journey.submit import encode_body, submit, submit_many
 from pipeline.phase import Declare, Given, Phase, Returned
@@ -201,15 +201,43 @@ class Workflow(Generic[Body, Result]):
         """Submit a job of this workflow at each moment of a cron expression or of an interval.
 
         >>> orders.schedule("weekly", "0 7 * * 1", timezone="Europe/Paris", body={"order": 17})
-        >>> orders.schedule("often", every=timedelta(minutes=5), overlap="skip")
 
         ``pipeline migrate`` puts it in force, as it does with the phases. See ``pipeline.schedule`` for the options.
         """
         from pipeline.declare.schedules.schedule import ScheduleSpec
 
-        encoded = encode_body(self.name, body)
-        spec = ScheduleSpec(name, cron, every, timezone, encoded, overlap, catch_up, priority, tags)
-        self._declared.schedule(spec)
+        text = encode_body(self.name, body)
+        self._declared.schedule(ScheduleSpec(name, cron, every, timezone, text, overlap, catch_up, priority, tags))
+
+    def on_failure(self, workflow: Workflow[Any, Any], **body: Any) -> None:
+        """Submit a job of this workflow when one of ours fails, in the transaction in which it does: once.
+
+        Its body says ``job``, ``workflow``, ``phase``, ``state``, ``error``, ``body`` and ``result`` of the job that
+        ended, beside what is given here. The same again if the job is replayed and fails once more.
+
+        >>> audit.on_failure(tell_the_customer)
+        """
+        self._declared.hook(Hook("failed", workflow.name, PLAIN.encode(body).decode()))
+
+    def on_success(self, workflow: Workflow[Any, Any], **body: Any) -> None:
+        """Submit a job of this workflow when one of ours has succeeded; see ``on_failure``."""
+        self._declared.hook(Hook("succeeded", workflow.name, PLAIN.encode(body).decode()))
+
+    def on_cancel(self, workflow: Workflow[Any, Any], **body: Any) -> None:
+        """Submit a job of this workflow when one of ours is cancelled; see ``on_failure``."""
+        self._declared.hook(Hook("cancelled", workflow.name, PLAIN.encode(body).decode()))
+
+    def around(self, manager: Around) -> Around:
+        """Have a context manager around every attempt of every phase: in threads, coroutines and children alike.
+
+        >>> @audit.around
+        ... @contextmanager
+        ... def customer_of_logs(job):
+        ...     with structlog.contextvars.bound_contextvars(customer=job.body.customer):
+        ...         yield
+        """
+        self._declared.around.append(manager)
+        return manager
 
     @overload
     def submit(

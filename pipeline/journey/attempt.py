@@ -22,6 +22,7 @@ from pipeline.declare.job import AsJson, Done, Job, Write, as_done, decode, perf
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import BadBody, DeclaredPhase
 from pipeline.declare.services import Services
+from pipeline.declare.waits.branches import next_of
 from pipeline.journey import checkpoint, steps, unclaimed
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.message import InvalidEnvelope, compose, read_ref
@@ -200,7 +201,7 @@ async def run(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase) -> 
         with attempt, in_logs(attempt), span as job.span:
             if attempt.isolated:
                 return worker.run_isolated(attempt)
-            return as_done(await attempt.place.returned(job, perform(phase.work, job, phase.takes)))
+            return as_done(await attempt.place.returned(job, perform(phase, job)))
     finally:
         if not attempt.abandoned:
             observe_duration(attempt.spec.queue, monotonic() - started)
@@ -260,22 +261,18 @@ async def settle(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase, 
         finished(worker, attempt, done)
         return
     attempt.result = result = encode_result(phase, done)
-    continuing = worker.advance.way(attempt)
-    if done.write is None:
+    following = None if done.next is None and done.after is None else next_of(phase.spec, done)
+    continuing = worker.advance.way(attempt) if following is None else None
+    if done.write is None and done.children is None:
         if attempt.finish():
             signal = None if continuing is None else attempt.place.signal()
-            worker.committer.complete(Completion(attempt, result, continuing, signal))
+            worker.committer.complete(Completion(attempt, result, continuing, following, signal))
             if signal is not None:
                 await attempt.place.wait(signal)
         return
     from pipeline.journey.write import settle_with_write  # which needs this module first
 
-    write = attempt.place.writer(attempt, done)
-    # An async function's statements come one by one: it gets a transaction of its own.
-    shares = not inspect.iscoroutinefunction(done.write)
-    await attempt.place.call(
-        partial(settle_with_write, worker, attempt, write, result=result, continuing=continuing, shares=shares)
-    )
+    await attempt.place.call(settle_with_write, worker, Completion(attempt, result, continuing, following), done)
 
 
 def finished(worker: WorkerProcess, attempt: Attempt, completed: Completed) -> None:
@@ -580,6 +577,9 @@ class AttemptServices(Services):
 
     def keep(self, statement: str, parameters: Mapping[str, Any]) -> bool:
         return checkpoint.keep_rows(self._attempt, statement, parameters)
+
+    def ends(self, batch: UUID, after: UUID | None, skip: int, most: int) -> Sequence[Mapping[str, Any]]:
+        return checkpoint.read_ends(batch, after, skip, most)
 
     async def kept_steps(self) -> Mapping[str, str]:
         return await steps.kept(self._attempt)

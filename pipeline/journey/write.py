@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from pipeline.declare.errors import StaleClaim, database_is_unable
-from pipeline.declare.job import Write
+from pipeline.declare.job import Done, Write
 from pipeline.journey.attempt import Attempt, finished
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.settle import FIRST_PAUSE, LONGEST_PAUSE, TRIES, settle_for_good
@@ -22,7 +24,11 @@ from pipeline.store.group_commit import Answer, Completed, Completion, Locked, L
 from pipeline.store.shared_writes import SharedWrite
 
 if TYPE_CHECKING:
+    from pipeline.declare.waits.next import Children
     from pipeline.worker.process import WorkerProcess
+
+# So many children in a statement, and in a transaction that other jobs share.
+CHUNK, SHARED_CHILDREN = 5000, 100
 
 
 class StillLocked(Exception):
@@ -37,22 +43,15 @@ class _Before(Exception):
         self.completed = completed
 
 
-def complete_with_write(
-    worker_no: int,
-    attempt: Attempt,
-    write: Write,
-    result: str | None,
-    continuing: str | None = None,
-    *,
-    tries: int | None = None,
-) -> Completed:
+def complete_with_write(worker_no: int, completion: Completion, write: Write, *, tries: int | None = None) -> Completed:
     """The phase's own writes, the fenced transition, the history and the hand-over: one commit, or nothing.
 
     The write is repeated, and not the phase, while PostgreSQL cannot just now or another transaction holds the job's
     row. Between two tries nothing is kept locked, and the time is not the attempt's: each try is bounded by itself.
     After so many ``tries`` that found the row locked, StillLocked is raised.
     """
-    complete = partial(complete_all, worker_no=worker_no, completions=[Completion(attempt, result, continuing)])
+    attempt = completion.attempt
+    complete = partial(complete_all, worker_no=worker_no, completions=[completion])
     pause, locked = FIRST_PAUSE, 0
     while True:
         try:
@@ -107,30 +106,41 @@ def _ask_for_row(attempt: Attempt) -> None:
             raise StillLocked
 
 
-def settle_with_write(
-    worker: WorkerProcess,
-    attempt: Attempt,
-    write: Write,
-    *,
-    result: str | None,
-    continuing: str | None,
-    shares: bool = True,
-) -> None:
+def write_of(attempt: Attempt, done: Done) -> tuple[Write, bool]:
+    """What is written with the end of the phase, and whether other jobs may share the transaction.
+
+    An async function's statements come one by one, and many children take long: both get transactions of their own.
+    """
+    if done.children is not None:
+        return partial(submit_children, attempt, done.children), len(done.children.bodies) <= SHARED_CHILDREN
+    return attempt.place.writer(attempt, done), not inspect.iscoroutinefunction(done.write)
+
+
+def submit_children(attempt: Attempt, children: Children[Any], connection: Connection) -> None:
+    """They exist if and only if the job waits for them. None at all are a batch, too."""
+    for first in range(0, max(len(children.bodies), 1), CHUNK):
+        settlement.spawn(connection, attempt.job_id, children, children.bodies[first : first + CHUNK])
+
+
+def settle_with_write(worker: WorkerProcess, completion: Completion, done: Done) -> None:
     """End the attempt, sharing a commit if it can; while an application holds its job, without its thread."""
+    attempt = completion.attempt
+    write, shares = write_of(attempt, done)
     attempt.begin_write()
     if shares:
-        shared = worker.writes.complete(SharedWrite(Completion(attempt, result, continuing), write))
+        shared = worker.writes.complete(SharedWrite(completion, write))
         if shared is not None:
             finished(worker, attempt, shared)
             return
-    complete = partial(complete_with_write, worker.no, attempt, write, result)
     try:
-        finished(worker, attempt, complete(continuing, tries=TRIES))
+        finished(worker, attempt, complete_with_write(worker.no, completion, write, tries=TRIES))
     except StillLocked:
         worker.log.info(
             "settled later: another transaction holds the job", job=str(attempt.job_id), fence=attempt.fence
         )
         attempt.detach()
+        # Its place is free from here on: another worker takes the next phase.
+        complete = partial(complete_with_write, worker.no, replace(completion, continuing=None), write)
         threading.Thread(target=_settle_later, args=(worker, attempt, complete), daemon=True).start()
     except SQLAlchemyError as error:
         # Also what only a COMMIT finds.

@@ -19,13 +19,14 @@ import orjson
 
 from pipeline.declare.errors import Cancelled, GiveUp, PipelineError, SnoozeFor, StaleClaim, classify
 from pipeline.declare.job import Done, as_done, perform
+from pipeline.declare.waits.branches import next_of
 from pipeline.journey.attempt import Attempt, encode_result, job_of
 from pipeline.journey.settle import TRIES, describe
 from pipeline.journey.steps import keep_alone
-from pipeline.journey.write import StillLocked, complete_with_write
+from pipeline.journey.write import StillLocked, complete_with_write, submit_children
 from pipeline.observe import failpoints
 from pipeline.store import database
-from pipeline.store.group_commit import Completed, HandedOver, Repeated
+from pipeline.store.group_commit import Completed, Completion, HandedOver, Repeated
 from pipeline.worker.isolation import wire
 from pipeline.worker.isolation.declarations import Declarations, declared
 from pipeline.worker.isolation.processes import at_most, memory
@@ -103,16 +104,16 @@ class Child:
         return self._phases[queue]
 
     def _run(self, order: dict[str, Any], attempt: Attempt, phase: DeclaredPhase, job: Job) -> Answer:
-        done = self._done(perform(phase.work, job, phase.takes))
+        done = self._done(perform(phase, job))
         job.services.calls.check()
         if order["dies"]:
             failpoints.die()
-        result = encode_result(phase, done)
-        if done.write is None:
+        result, following = encode_result(phase, done), next_of(phase.spec, done)
+        if done.write is None and done.children is None:
             # Encoded as a thread would: what JSON makes of it is what later phases get, and it cannot fail again.
-            return {"kind": "done", "result": result}
-        write = partial(self._write, done) if inspect.iscoroutinefunction(done.write) else done.execute
-        complete = partial(complete_with_write, order["worker_no"], attempt, write, result)
+            return {"kind": "done", "result": result, "following": following}
+        completion = Completion(attempt, result, following=following)
+        complete = partial(complete_with_write, order["worker_no"], completion, self._writer(attempt, done))
         try:
             completed = complete(tries=TRIES)
         except StillLocked:
@@ -123,6 +124,11 @@ class Child:
 
     def _done(self, returned: object) -> Done:
         return as_done(self._await(returned) if inspect.iscoroutine(returned) else returned)
+
+    def _writer(self, attempt: Attempt, done: Done) -> Callable[[Connection], object]:
+        if done.children is not None:
+            return partial(submit_children, attempt, done.children)
+        return partial(self._write, done) if inspect.iscoroutinefunction(done.write) else done.execute
 
     def _write(self, done: Done, connection: Connection) -> None:
         async def ask(work: Callable[[Connection], Any]) -> Any:
@@ -158,8 +164,8 @@ def _error(error: BaseException) -> Answer:
     if not isinstance(error, PipelineError):
         told["traceback"] = _traceback(error)
     match classify(error, datetime.now(UTC)):
-        case SnoozeFor(seconds, reason, asked):
-            return {"kind": "snooze", "seconds": seconds, "reason": reason, "asked": asked, **told}
+        case SnoozeFor(seconds, reason, asked, step):
+            return {"kind": "snooze", "seconds": seconds, "reason": reason, "asked": asked, "step": step, **told}
         case GiveUp():
             return {"kind": "fail", **told}
         case _:

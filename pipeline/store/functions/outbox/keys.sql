@@ -116,4 +116,5 @@ BEGIN
     WHERE t.tag = g.tag AND t.job_id = g.id;
     DELETE FROM pipeline.attempts WHERE job_id = ANY (p_jobs);
     DELETE FROM pipeline.steps WHERE job_id = ANY (p_jobs);
+    DELETE FROM pipeline.signals WHERE job_id = ANY (p_jobs);
 END $$;

@@ -82,17 +82,41 @@ BEGIN
         RETURN NEXT;
     END LOOP;
     FOR v_row IN
-        SELECT s.job_id, count(*) AS n FROM pipeline.steps s
+        SELECT s.job_id, count(*) AS n FROM (SELECT job_id FROM pipeline.steps UNION ALL SELECT job_id FROM pipeline.signals) s
         WHERE NOT EXISTS (SELECT 1 FROM pipeline.jobs j WHERE j.id = s.job_id) GROUP BY s.job_id ORDER BY s.job_id
     LOOP
-        problem := 'steps without a job'; subject := v_row.job_id; detail := format('%s steps', v_row.n);
+        problem := 'steps or events without a job'; subject := v_row.job_id; detail := format('%s rows', v_row.n);
         IF p_repair THEN
             DELETE FROM pipeline.steps s WHERE s.job_id = v_row.job_id;
+            DELETE FROM pipeline.signals s WHERE s.job_id = v_row.job_id;
         END IF;
         RETURN NEXT;
     END LOOP;
     FOR v_row IN SELECT * FROM pipeline.neglected_schedules() LOOP
         problem := v_row.problem; subject := v_row.schedule; detail := v_row.detail;
+        RETURN NEXT;
+    END LOOP;
+    FOR v_row IN
+        SELECT o.job_id, o.waits_for FROM pipeline.outbox o JOIN pipeline.jobs j ON j.id = o.job_id
+        WHERE o.waits_for IS NOT NULL AND (o.due_at IS NULL OR (o.due_at > now() AND CASE
+            WHEN o.waits_for LIKE 'event:%' THEN EXISTS (
+                SELECT 1 FROM pipeline.signals s WHERE s.job_id = o.job_id AND 'event:' || s.name = o.waits_for AND s.taken_at IS NULL)
+            ELSE NOT EXISTS (SELECT 1 FROM pipeline.batches b WHERE 'children:' || b.id = o.waits_for AND b.answered_at IS NULL) END))
+        ORDER BY o.job_id FOR NO KEY UPDATE OF j SKIP LOCKED
+    LOOP
+        problem := 'waits for what has come'; subject := v_row.job_id; detail := v_row.waits_for;
+        IF p_repair AND NOT pipeline.deliver(v_row.job_id) THEN
+            UPDATE pipeline.outbox o SET waits_for = NULL, due_at = NULL WHERE o.job_id = v_row.job_id AND o.waits_for = v_row.waits_for;
+            PERFORM pipeline.wake();
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    FOR v_row IN
+        SELECT h.* FROM pipeline.hooks h
+        WHERE NOT EXISTS (SELECT 1 FROM pipeline.phases ph WHERE ph.workflow = h.submits AND ph.position = 1) ORDER BY h.workflow, h.event
+    LOOP
+        problem := 'hook whose workflow nobody has registered'; subject := v_row.workflow;
+        detail := format('%s: submits %s', v_row.event, v_row.submits);
         RETURN NEXT;
     END LOOP;
     FOR v_row IN SELECT * FROM pipeline.undeclared() LOOP
