@@ -28,6 +28,7 @@ from pipeline.declare.codec import Codec, codec_of
 from pipeline.declare.job import PLAIN, Job
 from pipeline.declare.phase import PhaseSpec, Throttle, read_size
 from pipeline.declare.registry import Around, DeclaredPhase, Hook, Work, declare_workflow
+from pipeline.declare.schedules.schedule import Overlap, ScheduleSpec
 from pipeline.handle import AsyncJobHandle, JobHandle, all_awaited, awaited, job
 from pipeline.journey.submit import encode_body, submit, submit_many
 from pipeline.phase import Declare, Given, Phase, Returned
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from pipeline.declare.options import ManyJobs, OneJob
-    from pipeline.declare.schedules.schedule import Overlap
     from pipeline.store.gateway.callers import AsyncCaller, Caller, SyncCaller
 
 DEFAULT_BACKOFF = Backoff()
@@ -204,8 +204,6 @@ class Workflow(Generic[Body, Result]):
 
         ``pipeline migrate`` puts it in force, as it does with the phases. See ``pipeline.schedule`` for the options.
         """
-        from pipeline.declare.schedules.schedule import ScheduleSpec
-
         text = encode_body(self.name, body)
         self._declared.schedule(ScheduleSpec(name, cron, every, timezone, text, overlap, catch_up, priority, tags))
 

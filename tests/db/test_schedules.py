@@ -213,6 +213,20 @@ def test_the_look_reads_what_is_due_and_no_others(database: Db, wire: Wire) -> N
         assert "Index" in plan and "Seq Scan" not in plan, plan
 
 
+def test_a_transaction_is_bounded_by_its_jobs(database: Db, wire: Wire) -> None:
+    """Many schedules that make up for much take several: what reclaim has to do comes in between."""
+    names = [f"s{n}" for n in range(12)]
+    for name in names:
+        schedules.add(database, name, every=10.0, catch_up=100)
+    schedules.look(wire)
+    for name in names:
+        schedules.missed(database, name, HOUR)
+    leader, count = Schedules(), "SELECT count(*) FROM pipeline.jobs"
+    for jobs in (500, 1000, 1200):
+        assert leader.look(wire) == 0.0
+        assert abs(steps.one(database, count) - jobs) <= 24
+
+
 # ---- what was missed
 
 
