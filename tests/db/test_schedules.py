@@ -208,6 +208,7 @@ def test_the_look_reads_what_is_due_and_no_others(database: Db, wire: Wire) -> N
         "SELECT id FROM pipeline.schedules WHERE look_at <= now() AND look_at < 'infinity' ORDER BY look_at, id LIMIT 100",
         "SELECT look_at FROM pipeline.schedules WHERE look_at > now() AND look_at < 'infinity' ORDER BY look_at LIMIT 1",
         "SELECT 1 FROM pipeline.schedules WHERE waits LIMIT 1",
+        "SELECT id FROM pipeline.schedules WHERE backfill_at IS NOT NULL AND NOT waits ORDER BY backfill_at LIMIT 2",
     ):
         plan = "\n".join(row["QUERY PLAN"] for row in steps.rows(database, f"EXPLAIN {query}"))
         assert "Index" in plan and "Seq Scan" not in plan, plan
