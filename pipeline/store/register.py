@@ -113,10 +113,10 @@ def _write(connection: Connection, workflows: list[DeclaredWorkflow], stale_afte
         connection.execute(UPSERT, rows)
         connection.execute(CHAIN, chains)
         connection.execute(PLACES, {"workflows": [one.name for one in workflows]})
-        schedules.declare(connection, [(one.name, one.schedules) for one in workflows])
         connection.execute(UNHOOK, {"workflows": [one.name for one in workflows]})
         if hooks := [{"workflow": one.name, **vars(hook)} for one in workflows for hook in one.hooks]:
             connection.execute(HOOK, hooks)
+        schedules.declare(connection, [(one.name, one.schedules) for one in workflows])
 
 
 def _row(spec: PhaseSpec, position: int, stale_after: float | None) -> dict[str, object]:
@@ -142,6 +142,16 @@ def _differences(
                 yield Difference(workflow.name, row["phase"], option, row[option], code)
 
 
+def _different_hooks(connection: Connection, declared: Mapping[str, DeclaredWorkflow]) -> Iterator[Difference]:
+    in_force: dict[str, set[str]] = {name: set() for name in declared}
+    for row in connection.execute(HOOKS_IN_FORCE, {"workflows": list(declared)}):
+        in_force[row.workflow].add(f"{row.event}: {row.submits}")
+    for name, workflow in declared.items():
+        code = {f"{hook.event}: {hook.submits}" for hook in workflow.hooks}
+        if code != in_force[name]:
+            yield Difference(name, None, "hooks", ", ".join(sorted(in_force[name])), ", ".join(sorted(code)))
+
+
 def _different_schedules(
     workflows: Iterable[DeclaredWorkflow], in_force: Mapping[tuple[str, str], Mapping[str, Any]]
 ) -> Iterator[Difference]:
@@ -163,16 +173,6 @@ def _said(schedule: Mapping[str, Any] | None) -> str | None:
     if schedule is None:
         return None
     return str(schedule["cron"] or f"every {schedule['every']:g} s")
-
-
-def _different_hooks(connection: Connection, declared: Mapping[str, DeclaredWorkflow]) -> Iterator[Difference]:
-    in_force: dict[str, set[str]] = {name: set() for name in declared}
-    for row in connection.execute(HOOKS_IN_FORCE, {"workflows": list(declared)}):
-        in_force[row.workflow].add(f"{row.event}: {row.submits}")
-    for name, workflow in declared.items():
-        code = {f"{hook.event}: {hook.submits}" for hook in workflow.hooks}
-        if code != in_force[name]:
-            yield Difference(name, None, "hooks", ", ".join(sorted(in_force[name])), ", ".join(sorted(code)))
 
 
 def _options(spec: PhaseSpec, stale_after: float | None) -> dict[str, object]:

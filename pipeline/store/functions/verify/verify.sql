@@ -92,10 +92,6 @@ BEGIN
         END IF;
         RETURN NEXT;
     END LOOP;
-    FOR v_row IN SELECT * FROM pipeline.neglected_schedules() LOOP
-        problem := v_row.problem; subject := v_row.schedule; detail := v_row.detail;
-        RETURN NEXT;
-    END LOOP;
     FOR v_row IN
         SELECT o.job_id, o.waits_for FROM pipeline.outbox o JOIN pipeline.jobs j ON j.id = o.job_id
         WHERE o.waits_for IS NOT NULL AND (o.due_at IS NULL OR (o.due_at > now() AND CASE
@@ -117,6 +113,10 @@ BEGIN
     LOOP
         problem := 'hook whose workflow nobody has registered'; subject := v_row.workflow;
         detail := format('%s: submits %s', v_row.event, v_row.submits);
+        RETURN NEXT;
+    END LOOP;
+    FOR v_row IN SELECT * FROM pipeline.neglected_schedules() LOOP
+        problem := v_row.problem; subject := v_row.schedule; detail := v_row.detail;
         RETURN NEXT;
     END LOOP;
     FOR v_row IN SELECT * FROM pipeline.undeclared() LOOP
