@@ -19,6 +19,7 @@ from pipeline.broker.inbound import Inbound
 from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import Misuse, Permanent
 from pipeline.declare.job import AsJson, Done, Job, Write, as_done, decode, perform
+from pipeline.declare.lossless import refuse_nul
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import BadBody, DeclaredPhase
 from pipeline.declare.services import Services
@@ -201,7 +202,7 @@ async def run(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase) -> 
         with attempt, in_logs(attempt), span as job.span:
             if attempt.isolated:
                 return worker.run_isolated(attempt)
-            return as_done(await attempt.place.returned(job, perform(phase.work, job, phase.takes)))
+            return as_done(await attempt.place.returned(job, perform(phase, job)))
     finally:
         if not attempt.abandoned:
             observe_duration(attempt.spec.queue, monotonic() - started)
@@ -290,10 +291,11 @@ def encode_result(phase: DeclaredPhase, done: Done) -> str | None:
     name = phase.spec.name
     try:
         encoded = phase.result.encode(done.result)
+        refuse_nul(encoded)
     except DoesNotFit as error:
         raise Misuse(f"phase {name} returned a result that is not what its annotation says: {error}") from None
     except ValueError as error:
-        raise Misuse(f"phase {name} returned a result that is not valid JSON: {error}") from None
+        raise Misuse(f"phase {name} returned a result that cannot be stored as JSON: {error}") from None
     if len(encoded) > BODY_LIMIT:
         raise Permanent(
             f"phase {name} returned {len(encoded)} bytes, the limit is {BODY_LIMIT}: "

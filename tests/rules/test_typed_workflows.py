@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from pipeline import Job, Permanent, Workflow
 from pipeline.declare.job import as_done, perform
+from tests.docs.blocks import blocks
 from tests.place import ROOT
 
 PREAMBLE = """
@@ -180,7 +181,129 @@ def wrong_steps(job: Job) -> None:
 """
 )
 
+# The user's view, as far as it is there: what is marked is refused, all else is accepted.
+EXAMPLE = """
+from datetime import timedelta
+from typing import assert_type
+
+from pydantic import BaseModel, HttpUrl
+from sqlalchemy import Column, MetaData, Table, Text
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
+
+from pipeline import Done, Job, Workflow
+
+REPORTS = Table("reports", MetaData(), Column("customer", Text))
+
+
+class Audit(BaseModel):
+    customer: str
+    url: HttpUrl
+
+
+class Page(BaseModel):
+    url: str
+    ok: bool
+
+
+class Report(BaseModel):
+    pages: list[Page]
+
+
+async def fetch(url: str) -> str:
+    return url
+
+
+def links(page: str) -> list[str]:
+    return [page]
+
+
+def render(look: list[Page]) -> Report:
+    return Report(pages=look)
+
+
+audit = Workflow("audit", body=Audit, result=Report)
+
+
+@audit.phase
+async def crawl(job: Job[Audit]) -> list[str]:
+    page = await job.step("fetch", fetch, str(job.body.url))
+    assert_type(page, str)
+    return links(page)
+
+
+@audit.phase
+def look(job: Job[Audit], crawl: list[str]) -> list[Page]:
+    return [Page(url=url, ok=True) for url in crawl]
+
+
+@audit.phase(isolated=True, memory_limit="2 GiB", time_limit=600)
+def publish(job: Job[Audit], look: list[Page]) -> Done[Report]:
+    report = render(look)
+    return Done(report, write=lambda db: db.execute(REPORTS.insert(), {"customer": job.body.customer}))
+
+
+def use(session: Session, body: Audit, page: Page) -> None:
+    job = audit.submit(body, session=session, unique="open", tags=["vip"], expires=timedelta(hours=2))
+    assert_type(job.result(timeout=30), Report)
+    audit.submit(page, session=session)  # wrong
+    audit.submit({"customer": "c-17"}, session=session)  # wrong
+    audit.submit(body, session=session, unique="opened")  # wrong
+    audit.submit(body, session=session, tags=[1])  # wrong
+    audit.submit(body, session=session, expires=7200)  # wrong
+    audit.submit(body, session=session, debounce=5)  # wrong
+    audit.submit(body, sesion=session)  # wrong
+    text: str = job.result(timeout=30)  # wrong
+    job.result(timeot=30)  # wrong
+    print(job.result().page)  # wrong
+
+
+async def use_async(session: AsyncSession, body: Audit) -> None:
+    job = await audit.submit(body, session=session, unique="open")
+    assert_type(await job.result(), Report)
+    text: str = await job.result()  # wrong
+    await audit.submit({"customer": "c-17"}, session=session)  # wrong
+
+
+@audit.phase
+async def wrong_steps(job: Job[Audit]) -> str:
+    await job.step("fetch", fetch, job.body.url)  # wrong
+    await job.step("fetch", fetch)  # wrong
+    return await job.step("links", links, "a")  # wrong
+
+
+@audit.phase(isolated="yes")  # wrong
+def wrong_option(job: Job[Audit]) -> None: ...
+
+
+@audit.phase
+def wrong_write(job: Job[Audit]) -> Done[Report]:
+    return Done(Report(pages=[]), write=3)  # wrong
+"""
+
+# What the documentation shows, and the workflow that tests/flow/test_language.py runs.
+SHOWN = {
+    "language": (ROOT / "tests/language_workflow.py").read_text(),
+    "readme": next(one.text for one in blocks(ROOT / "README.md") if "words = Workflow(" in one.text),
+    **{
+        name: next(
+            one.text for one in blocks(ROOT / "docs/howto/submit.md") if one.text.startswith(f"# shop/{name}.py")
+        )
+        for name in ("workflows", "keys", "waiting")
+    },
+}
+
 Check = Callable[[Path], dict[str, set[int]]]
+
+
+def write(folder: Path, files: dict[str, str]) -> dict[str, set[int]]:
+    """What is to be refused, by file. The documentation's modules import one another from the package ``shop``."""
+    for name, code in files.items():
+        (folder / f"{name}.py").write_text(code.replace("from shop.workflows import", "from workflows import"))
+    marked = {
+        name: {n for n, line in enumerate(code.splitlines(), 1) if "# wrong" in line} for name, code in files.items()
+    }
+    return {name: lines for name, lines in marked.items() if lines}
 
 
 def by_mypy(folder: Path) -> dict[str, set[int]]:
@@ -210,10 +333,9 @@ def by_pyright(folder: Path) -> dict[str, set[int]]:
 @pytest.mark.parametrize("check", [by_mypy, by_pyright])
 def test_a_type_checker_accepts_what_is_right_and_refuses_what_is_not(check: Check, tmp_path: Path) -> None:
     """A wrong body, option, result or field is an error at its line, and nothing else is one."""
-    (tmp_path / "accepted.py").write_text(ACCEPTED)
-    (tmp_path / "refused.py").write_text(REFUSED)
-    wrong = {number for number, line in enumerate(REFUSED.splitlines(), 1) if line.endswith("# wrong")}
-    assert check(tmp_path) == {"refused": wrong}
+    refused = write(tmp_path, {"accepted": ACCEPTED, "refused": REFUSED, "example": EXAMPLE, **SHOWN})
+    assert refused.keys() == {"refused", "example"}
+    assert check(tmp_path) == refused
 
 
 class Wish(BaseModel):
@@ -238,7 +360,7 @@ def test_a_phase_takes_the_results_of_earlier_ones_by_their_names() -> None:
 
     [_, declared] = workflow.phases
     job = Job(Wish(left=1), results={"look-up": 3})
-    assert as_done(perform(declared.work, job, declared.takes)).result == 8
+    assert as_done(perform(declared, job)).result == 8
     assert add(job, 3, more=0) == 4
 
 
@@ -271,10 +393,10 @@ def test_a_result_that_is_missing_or_of_another_type_fails_the_job_with_its_name
 
     _, strictly, leniently = workflow.phases
     with pytest.raises(Permanent, match="takes the result of crawl, which has returned nothing"):
-        perform(strictly.work, Job(Wish(left=1)), strictly.takes)
+        perform(strictly, Job(Wish(left=1)))
     with pytest.raises(Permanent, match="takes the result of crawl, which returned what does not fit: 0: Input"):
-        perform(strictly.work, Job(Wish(left=1), results={"crawl": [3]}), strictly.takes)
-    perform(leniently.work, Job(Wish(left=1)), leniently.takes)
+        perform(strictly, Job(Wish(left=1), results={"crawl": [3]}))
+    perform(leniently, Job(Wish(left=1)))
 
 
 @pytest.mark.parametrize("body", [int, list[int], str])

@@ -104,7 +104,7 @@ class Child:
         return self._phases[queue]
 
     def _run(self, order: dict[str, Any], attempt: Attempt, phase: DeclaredPhase, job: Job) -> Answer:
-        done = self._done(perform(phase.work, job, phase.takes))
+        done = self._done(perform(phase, job))
         job.services.calls.check()
         if order["dies"]:
             failpoints.die()
