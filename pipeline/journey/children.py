@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeline.observe import failpoints
 from pipeline.store.gateway import settlement
 
 if TYPE_CHECKING:
@@ -23,3 +24,5 @@ def submit_children(attempt: Attempt, children: Children[Any], connection: Conne
     # None at all are a batch, too.
     for first in range(0, max(len(children.bodies), 1), CHUNK):
         settlement.spawn(connection, attempt.job_id, children, children.bodies[first : first + CHUNK])
+        if failpoints.armed:
+            failpoints.reach("children.written")

@@ -42,9 +42,7 @@ class Search:
     @property
     def never_taken(self) -> list[str]:
         """Steps of the model's processes that no run took."""
-        return [
-            line for line in re.findall(r"^\t(\w+\.pml:.*)$", self.text, re.MULTILINE) if '"-end-"' not in line
-        ]
+        return [line for line in re.findall(r"^\t(\w+\.pml:.*)$", self.text, re.MULTILINE) if '"-end-"' not in line]
 
 
 def search(folder: Path, *switches: str, ltl: str | None = None, model: Path = MODEL) -> Search:

@@ -26,7 +26,9 @@ def test_whoever_waits_is_woken_once(tmp_path: Path) -> None:
         pytest.param("NO_LOOK", "state==4", id="an event before the wait is not looked for: lost"),
         pytest.param("LOOK_BEFORE_LOCK", "state==4", id="looked for before the row is held: lost"),
         pytest.param("SIGNAL_WITHOUT_LOCK", "state==4", id="a signal does not take the job's row: lost"),
-        pytest.param("NO_SECOND_LOOK", "woken[1]==1", id="a signal does not look whether the time is over: woken twice"),
+        pytest.param(
+            "NO_SECOND_LOOK", "woken[1]==1", id="a signal does not look whether the time is over: woken twice"
+        ),
         pytest.param("CHILDREN_FIRST", "state==4", id="children exist before the job waits for them: lost"),
         pytest.param("NO_MAINTENANCE", "state==4", id="an end that finds the batch held is left there: lost"),
         pytest.param("ONLY_UNCOUNTED", "state==4", id="a parent that was held is not looked at again: lost"),
