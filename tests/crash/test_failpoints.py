@@ -19,6 +19,8 @@ from tests.place import Place, lives
 from tests.step_notes import calls
 from tests.wait_workflows import crowd, race
 
+pytestmark = pytest.mark.usefixtures("with_steps")
+
 ONE_EACH = """SELECT count(*) FROM (SELECT FROM pipeline.attempts WHERE outcome = 'succeeded'
     GROUP BY job_id, phase HAVING count(*) > 1) twice"""
 

@@ -33,8 +33,8 @@ class Table:
         self._clock = clock
         self._numbers = count(1)
         self.rows: dict[UUID, Row] = {}
-        # Those of them that have not ended, and perhaps some that have.
-        self._open: dict[UUID, Row] = {}
+        # Those that may have a turn; the final ones among them are dropped at the next look.
+        self._unfinished: list[Row] = []
         self.batches = Batches(clock, self._call_back)
         self._keys = Keys()
         self._statements: dict[object, Callable[..., Iterator[Any]]] = {
@@ -52,6 +52,7 @@ class Table:
             raise NotImplementedError(f"not in memory: {call.statement.text}")
         before = len(self.rows)
         answer = list(self._statements[call.statement](*call.values))
+        # A dictionary keeps the order: the new ones are the last.
         if added := list(islice(reversed(self.rows.values()), len(self.rows) - before)):
             follow(caller, added, self._forget)
         return answer
@@ -67,8 +68,8 @@ class Table:
 
     def next_due(self, paused: Mapping[str, datetime], now: datetime) -> Row | None:
         """Whose turn it is now. What has expired by now has no turn."""
-        self._open = {job: row for job, row in self._open.items() if row.status not in FINAL}
-        rows = [row for row in self._open.values() if row.committed]
+        self._unfinished = [row for row in self._unfinished if row.status not in FINAL]
+        rows = [row for row in self._unfinished if row.committed]
         for row in rows:
             row.expire(now)
         return next_due(rows, paused, now)
@@ -118,7 +119,8 @@ class Table:
         )
         if row.batch is not None:
             self.batches.joinable(row.batch).jobs.append(row)
-        self.rows[job] = self._open[job] = row
+        self.rows[job] = row
+        self._unfinished.append(row)
         self._keys.give(row, wish.kept)
         return row
 
@@ -136,7 +138,8 @@ class Table:
             yield False
             return
         row.replay(self.order())
-        self._open[row.id] = row
+        if row not in self._unfinished:
+            self._unfinished.append(row)
         yield True
 
     def _signal(self, job: str, event: str, body: str) -> Iterator[str]:
@@ -184,9 +187,9 @@ class Table:
 
     def _forget(self, rows: list[Row]) -> None:
         """The transaction that submitted them was rolled back: they have never been."""
+        self._unfinished = [row for row in self._unfinished if row not in rows]
         for row in rows:
             del self.rows[row.id]
-            self._open.pop(row.id, None)
             self.batches.forget(row)
         self._keys.forget({row.id for row in rows})
 
