@@ -11,13 +11,13 @@ import orjson
 
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN, decode
-from pipeline.declare.next import Policy
 from pipeline.declare.states import FINAL, Status
+from pipeline.declare.waits.next import Policy
 from pipeline.testing.memory.clock import Clock
 from pipeline.testing.memory.rows import Refused, Row
 
 if TYPE_CHECKING:
-    from pipeline.declare.next import Children
+    from pipeline.declare.waits.next import Children
 
 DEEPEST, MOST = 10, 100_000
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from pipeline.declare.errors import BadInput
-from pipeline.declare.next import Next
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.registry import DeclaredPhase, DeclaredWorkflow
 from pipeline.declare.states import FINAL, NEXT, Outcome, Status, Step
+from pipeline.declare.waits.next import Next
 from pipeline.store.gateway.settlement import Crash, Fail, Release, Retry, Snooze, Transition
 from pipeline.testing.run import AttemptRecord
 

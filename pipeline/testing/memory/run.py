@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from pipeline.declare.branches import next_of
 from pipeline.declare.job import Done, as_done, decode, perform
-from pipeline.declare.next import decode_next
 from pipeline.declare.states import FINAL
+from pipeline.declare.waits.branches import next_of
+from pipeline.declare.waits.next import decode_next
 from pipeline.journey import ends
 from pipeline.journey.attempt import THREAD, Attempt, encode_result, job_of
 from pipeline.journey.settle import SHARED, decide, out_of_time

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from pipeline.declare.errors import BadInput
-from pipeline.declare.next import LONGEST_EVENT
 from pipeline.declare.registry import DeclaredWorkflow, workflows
 from pipeline.declare.states import FINAL, Status
+from pipeline.declare.waits.next import LONGEST_EVENT
 from pipeline.store.gateway import client
 from pipeline.store.gateway.callers import Call
 from pipeline.testing.memory.batches import Batch, Batches
@@ -23,7 +23,7 @@ from pipeline.testing.memory.transactions import follow
 from pipeline.testing.memory.wishes import Wish, read
 
 if TYPE_CHECKING:
-    from pipeline.declare.next import Children
+    from pipeline.declare.waits.next import Children
 
 
 class Table:
