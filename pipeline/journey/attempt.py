@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path
 from time import monotonic, sleep
@@ -23,7 +24,7 @@ from pipeline.declare.job import AsJson, Done, Job, Write, as_done, decode, perf
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import BadBody, DeclaredPhase
 from pipeline.declare.services import Services
-from pipeline.journey import checkpoint, steps, unclaimed
+from pipeline.journey import checkpoint, event_links, steps, unclaimed
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.children import SHARED_CHILDREN, submit_children
 from pipeline.journey.message import InvalidEnvelope, compose, read_ref
@@ -588,6 +589,9 @@ class AttemptServices(Services):
 
     def ends(self, batch: UUID, after: UUID | None, skip: int, most: int) -> Sequence[Mapping[str, Any]]:
         return checkpoint.read_ends(batch, after, skip, most)
+
+    def event_link(self, job: UUID, event: str, expires: timedelta, body: object, fence: int) -> str:
+        return event_links.event_link(job, event, expires=expires, body=body, fence=fence)
 
     async def kept_steps(self) -> Mapping[str, str]:
         return await steps.kept(self._attempt)

@@ -9,7 +9,19 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from pipeline.declare.extension import extensions, load
-from pipeline.front.api import dead, events, health, jobs, overview, results, session, stats, workflows
+from pipeline.front.api import (
+    dead,
+    event_links,
+    events,
+    health,
+    jobs,
+    overview,
+    results,
+    session,
+    signals,
+    stats,
+    workflows,
+)
 from pipeline.front.api.http import errors
 from pipeline.front.api.http.guessing import Guessing
 from pipeline.front.api.http.remember import Remembered
@@ -22,7 +34,7 @@ from pipeline.observe import metrics
 from pipeline.settings import Settings
 from pipeline.store.gateway import reading
 
-PARTS = (jobs, results, workflows, dead, overview, events, session, health)
+PARTS = (jobs, results, signals, workflows, dead, overview, events, event_links, session, health)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -31,6 +43,7 @@ def create_app(settings: Settings) -> FastAPI:
     Import ``pipeline.actors`` before: the workflows say how to read what they stored.
     """
     app = FastAPI(title="pipeline", version="1", docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
+    app.state.settings = settings
     app.state.tokens = parse_tokens(settings.api_tokens)
     app.state.guessing = Guessing()
     app.state.stats = Remembered(stats.compute, 1)
