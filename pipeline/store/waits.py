@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 
 from pipeline.store.inspect import ROW
 
-WAITING = text("""SELECT split_part(waits_for, ':', 1) AS reason, 
+WAITING = text("""SELECT split_part(waits_for, ':', 1) AS reason,
     CASE WHEN due_at < 'infinity' THEN due_at END AS until,
     CASE WHEN waits_for LIKE 'event:%' THEN substr(waits_for, 7) END AS event,
     CASE WHEN waits_for LIKE 'children:%' THEN substr(waits_for, 10)::uuid END AS batch
