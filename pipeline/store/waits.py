@@ -7,8 +7,6 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from pipeline.store.inspect import ROW
-
 WAITING = text("""SELECT split_part(waits_for, ':', 1) AS reason,
     CASE WHEN due_at < 'infinity' THEN due_at END AS until,
     CASE WHEN waits_for LIKE 'event:%' THEN substr(waits_for, 7) END AS event,
@@ -35,10 +33,6 @@ CHILDREN = text("""SELECT b.id AS batch, b.policy, b.total, b.total - b.remainin
 EVENTS = text("""SELECT name, at, taken_at, octet_length(body::text) AS size,
     CASE WHEN length(left(body::text, 1001)) > 1000 THEN left(body::text, 1000) || '…' ELSE body::text END AS preview
     FROM pipeline.signals WHERE job_id = :id ORDER BY seq DESC LIMIT 200""")
-EACH_CHILD = text(f"""SELECT c.* FROM pipeline.batches b CROSS JOIN LATERAL (
-        SELECT {ROW} FROM pipeline.jobs WHERE batch_id = b.id AND (CAST(:after AS uuid) IS NULL OR id > :after)
-        AND (CAST(:status AS text) IS NULL OR status = :status) ORDER BY id LIMIT :limit) c
-    WHERE b.parent_job = :id ORDER BY c.id LIMIT :limit""")  # noqa: S608  fixed columns
 
 
 def look(connection: Connection, job_id: UUID) -> dict[str, Any]:
@@ -52,14 +46,6 @@ def look(connection: Connection, job_id: UUID) -> dict[str, Any]:
         "children": [dict(row) for row in connection.execute(CHILDREN, {"id": job_id}).mappings()],
         "events": [dict(row) for row in connection.execute(EVENTS, {"id": job_id}).mappings()],
     }
-
-
-def children(
-    connection: Connection, job_id: UUID, *, status: str | None, after: UUID | None, limit: int
-) -> list[dict[str, Any]]:
-    """The children of a job after this one, in the order of their bodies, as ``inspect.jobs`` shows jobs."""
-    values = {"id": job_id, "status": status, "after": after, "limit": limit}
-    return [dict(row) for row in connection.execute(EACH_CHILD, values).mappings()]
 
 
 def waiting_phase(connection: Connection, job_id: UUID, event: str) -> tuple[str, str] | None:

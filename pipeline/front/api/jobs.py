@@ -22,7 +22,7 @@ from pipeline.front.api.http.shorten import shorten
 from pipeline.front.api.models import Accepted, Changed, JobDetail, JobRow
 from pipeline.front.database import transaction
 from pipeline.journey import submit as steer
-from pipeline.store import inspect, waits
+from pipeline.store import inspect
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 READ = problems(401, 403, 422, 503)
@@ -133,7 +133,6 @@ def show(who: Viewer, job_id: JobId) -> JobDetail:  # noqa: ARG001
     """One job: its row, where its time went, its attempts, its steps, what its workflow stored."""
     with transaction() as connection:
         found = inspect.look(connection, job_id)
-        relations = waits.look(connection, job_id)
     if found is None:
         raise not_found("job", job_id)
     row = found["job"]
@@ -147,7 +146,10 @@ def show(who: Viewer, job_id: JobId) -> JobDetail:  # noqa: ARG001
         attempts=found["attempts"],
         steps=found["steps"],
         output=shorten(found["output"]),
-        **relations,
+        waiting=found["waiting"],
+        parent=found["parent"],
+        children=found["children"],
+        events=found["events"],
     )
 
 
@@ -164,7 +166,7 @@ def children(
     with transaction() as connection:
         _status(connection, job_id)
         after = place[0] if place else None
-        rows = waits.children(connection, job_id, status=status, after=after, limit=limit + 1)
+        rows = inspect.children(connection, job_id, status=status, after=after, limit=limit + 1)
     for row in rows:
         row["error_message"] = shorten(row["error_message"])
     return Page[JobRow].model_validate(cut(rows, limit, lambda row: str(row["id"])))

@@ -15,7 +15,7 @@ from rich.table import Column, Table
 from pipeline.declare.errors import BadInput, JobCancelled, JobFailed
 from pipeline.declare.options import Until
 from pipeline.declare.states import Status
-from pipeline.front.cli import bodies
+from pipeline.front.cli import bodies, waits
 from pipeline.front.cli.console import Json, console
 from pipeline.front.cli.times import seconds_of
 from pipeline.front.cli.workflows import check_phase, load_workflows, need_workflows
@@ -251,6 +251,8 @@ def show(found: dict[str, Any]) -> None:
             out.print(f"  {name.replace('_', ' ')}: {job[name]}", highlight=False, markup=False)
     if job["tags"]:
         out.print(f"  tags: {', '.join(job['tags'])}", highlight=False, markup=False)
+    for line in waits.lines(found):
+        out.print(f"  {line}", highlight=False, markup=False)
     table = Table("phase", "try", "what", "seconds", "how it ended", "worker", "error")
     for part in found["timeline"]:
         table.add_row(
@@ -265,6 +267,8 @@ def show(found: dict[str, Any]) -> None:
     out.print(table)
     if found["steps"]:
         out.print(_steps(found["steps"]))
+    if found["events"]:
+        out.print(waits.table(found["events"]))
     if job["result"]:
         out.print_json(data=job["result"])
     if found["output"] is not None:
