@@ -63,7 +63,7 @@ def ask(request: Request, token: Token) -> Response:
         return _refused(request, problem)
     until = f"{datetime.fromtimestamp(link.expires, UTC):%F %H:%M} UTC"
     texts = (f"This link tells job {link.job} of the event “{link.event}”.", f"It works once, until {until}.")
-    return page(200, f"{link.event}?", *texts, shown=link.body, button="Confirm")
+    return page(200, f"Confirm “{link.event}”?", *texts, shown=link.body, button="Confirm")
 
 
 @router.post(

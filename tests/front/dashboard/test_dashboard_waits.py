@@ -70,7 +70,7 @@ def test_a_person_with_a_link_confirms_with_one_button(place: Place, serve: Serv
     config = settings.load(event_secret=secret, api_url=address)
     link = event_link(job, "approved", expires=timedelta(days=7), body={"by": "Ada"}, config=config)
     page = open_page(link)
-    expect(page.get_by_role("heading", name="approved?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Confirm “approved”?")).to_be_visible()
     page.get_by_role("button", name="Confirm").click()
     expect(page.get_by_role("heading", name="Thank you.")).to_be_visible()
     assert place.job(job)["result"] == {"first": {"by": "Ada"}}

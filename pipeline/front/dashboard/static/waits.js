@@ -71,7 +71,7 @@ export function eventsOf({ job, waiting, events }, context, ended) {
     { "data-key": "events" },
     section(
       "Events",
-      mayTell && h("p", null, button("Tell the job of an event…", () => tell(job, waiting, context), "primary")),
+      mayTell && h("p", { class: "tell" }, button("Tell the job of an event…", () => tell(job, waiting, context), "primary")),
       table({
         label: "Events",
         columns: EVENTS,

@@ -97,7 +97,7 @@ function facts(found) {
       ? fact("Took", duration(seconds(job.created_at, job.completed_at)))
       : fact("Age", duration(Math.floor(seconds(job.created_at)))),
     job.completed_at && fact("Ended", when(job.completed_at)),
-    job.next_retry_at && !job.completed_at && fact("Due", when(job.next_retry_at)),
+    job.next_retry_at && !job.completed_at && !found.waiting && fact("Due", when(job.next_retry_at)),
     waits && !job.completed_at && job.status !== "running" && fact("Waits for", waits),
     found.parent && fact("Child of", parentLink(found)),
     job.progress_total && fact("Progress", progress(job.progress_done ?? 0, job.progress_total, { label: "Progress" })),
