@@ -6,15 +6,16 @@ from asyncio import to_thread
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from inspect import Parameter, signature, unwrap
+from inspect import Parameter, unwrap
 from types import SimpleNamespace, UnionType
 from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
 
 from typing_extensions import TypeVar
 
+from pipeline.declare import lossless
 from pipeline.declare.errors import Misuse
-from pipeline.declare.job import PLAIN, Done, Job, _has_no_number
-from pipeline.declare.next import Children
+from pipeline.declare.job import PLAIN, Done, Job
+from pipeline.declare.waits.next import Children
 
 # So many of a value's mistakes are named.
 MOST = 5
@@ -30,6 +31,10 @@ class DoesNotFit(ValueError):
 
 class Codec(Protocol):
     """How values of one type travel."""
+
+    @property
+    def annotation(self) -> Any:
+        """The type."""
 
     def encode(self, value: object) -> bytes:
         """Its JSON. ValueError, with a sentence, if it is not of the type or cannot travel."""
@@ -48,29 +53,29 @@ class Typed:
         # Loaded by those who name types: it is a third of a client's start.
         from pydantic import TypeAdapter
 
+        self.annotation = annotation
         self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
 
     def encode(self, value: object) -> bytes:
-        encoded = self._dump(value)
-        # It writes null for numbers that JSON does not have.
-        if b"null" in encoded and _has_no_number(self._adapter.dump_python(value, warnings="none")):
-            raise ValueError("NaN and Infinity are not valid JSON")
+        encoded, made = self._dump(value)
+        lossless.check(encoded, lambda: self._adapter.dump_python(made, warnings="none"))
         # What nobody could read is refused where it is written: a model may have been changed since it was made.
         self.decode(encoded)
         return encoded
 
-    def _dump(self, value: object) -> bytes:
+    def _dump(self, value: object) -> tuple[bytes, object]:
+        """Its JSON, and what that was made of."""
         from pydantic import ValidationError
         from pydantic_core import PydanticSerializationError
 
         try:
-            return self._adapter.dump_json(value, by_alias=True, round_trip=True, warnings="error")
+            return self._adapter.dump_json(value, by_alias=True, round_trip=True, warnings="error"), value
         except PydanticSerializationError:
             # Not an instance of the type; perhaps what one is made of, such as a dictionary.
             pass
         try:
             made = self._adapter.validate_python(value)
-            return self._adapter.dump_json(made, by_alias=True, round_trip=True)
+            return self._adapter.dump_json(made, by_alias=True, round_trip=True), made
         except ValidationError as error:
             raise _does_not_fit(error) from None
         except PydanticSerializationError as error:
@@ -191,12 +196,3 @@ def annotation_of(function: Callable[..., Any], name: str, local: Mapping[str, A
             f"the annotation {said!r} of {getattr(target, '__qualname__', target)} cannot be read ({error}): "
             "import what it names where it also runs, not only for type checkers"
         ) from None
-
-
-def parameters(function: Callable[..., Any]) -> list[Parameter]:
-    """What it takes beside its first argument, by name."""
-    try:
-        taken = list(signature(function).parameters.values())[1:]
-    except (TypeError, ValueError):
-        return []
-    return [one for one in taken if one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]

@@ -14,11 +14,11 @@ from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-from pipeline.declare.branches import asleep
 from pipeline.declare.codec import Codec, DoesNotFit, codec_of, returned
 from pipeline.declare.errors import Misuse, Permanent, Snooze, StaleClaim
 from pipeline.declare.phase import BODY_LIMIT
 from pipeline.declare.services import DONE, Then, Waited
+from pipeline.declare.waits.branches import asleep
 
 if TYPE_CHECKING:
     from pipeline.declare.job import Job
@@ -227,7 +227,7 @@ def _encode(name: str, codec: Codec, value: object) -> str:
     except DoesNotFit as error:
         raise Misuse(f"step {name!r} returned what its annotation does not say: {error}") from None
     except ValueError as error:
-        raise Misuse(f"step {name!r} returned what is not valid JSON: {error}") from None
+        raise Misuse(f"step {name!r} returned what cannot be kept as JSON: {error}") from None
     if len(encoded) > BODY_LIMIT:
         raise Permanent(
             f"step {name!r} returned {len(encoded)} bytes, the limit is {BODY_LIMIT}: "

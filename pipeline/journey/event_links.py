@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pipeline import settings
 from pipeline.declare.errors import BadInput
-from pipeline.declare.links import Link, new_link, read, sign
+from pipeline.declare.waits.links import Link, new_link, read, sign
 
 SHORTEST = 32
 

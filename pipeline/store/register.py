@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.registry import DeclaredWorkflow
+from pipeline.store.gateway import schedules
 
 UPSERT = text("""
     INSERT INTO pipeline.phases (workflow, phase, position, queue, actor, pool, queue_limit, max_attempts, max_crashes,
@@ -44,6 +45,12 @@ IN_FORCE = text("""
     FROM pipeline.phases WHERE (CAST(:workflows AS text[]) IS NULL OR workflow = ANY (:workflows)) AND position > 0
     ORDER BY workflow, position
 """)
+UNHOOK = text("DELETE FROM pipeline.hooks WHERE workflow = ANY (:workflows)")
+HOOK = text("""
+    INSERT INTO pipeline.hooks (workflow, event, submits, body)
+    VALUES (:workflow, :event, :submits, CAST(:body AS jsonb))
+    ON CONFLICT (workflow, event, submits) DO UPDATE SET body = excluded.body""")
+HOOKS_IN_FORCE = text("SELECT workflow, event, submits FROM pipeline.hooks WHERE workflow = ANY (:workflows)")
 # One at a time: of two versions that meet a new workflow together, the second finds it known.
 ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock('pipeline.phases'::regclass::oid::integer, 0)")
 
@@ -60,7 +67,7 @@ class Difference:
 
 
 def register(connection: Connection, workflows: Iterable[DeclaredWorkflow], stale_after: float | None = None) -> None:
-    """Put the chains and options of this code in force. Only ``pipeline migrate`` does so for a known workflow."""
+    """Put this code's chains, options and schedules in force; only ``pipeline migrate`` may, for a known workflow."""
     connection.execute(ONE_AT_A_TIME)
     _write(connection, list(workflows), stale_after)
 
@@ -82,8 +89,10 @@ def differences(
 ) -> list[Difference]:
     """Where the database and this code do not agree."""
     declared = {workflow.name: workflow for workflow in workflows}
-    known = in_force(connection, declared)
-    return [one for name in declared for one in _differences(declared[name], known.get(name, []), stale_after)]
+    known, scheduled = in_force(connection, declared), schedules.in_code(connection, list(declared))
+    found = [one for name in declared for one in _differences(declared[name], known.get(name, []), stale_after)]
+    found += _different_schedules(declared.values(), scheduled)
+    return found + list(_different_hooks(connection, declared))
 
 
 def in_force(connection: Connection, workflows: Iterable[str] | None = None) -> dict[str, list[dict[str, Any]]]:
@@ -96,7 +105,7 @@ def in_force(connection: Connection, workflows: Iterable[str] | None = None) -> 
 
 
 def _write(connection: Connection, workflows: list[DeclaredWorkflow], stale_after: float | None) -> None:
-    """Four round trips, however many there are."""
+    """A few round trips, however many there are."""
     chains = [{"workflow": one.name, "phases": [actor.spec.name for actor in one.phases]} for one in workflows]
     rows = [_row(actor.spec, place, stale_after) for one in workflows for place, actor in enumerate(one.phases, 1)]
     if rows:
@@ -104,6 +113,10 @@ def _write(connection: Connection, workflows: list[DeclaredWorkflow], stale_afte
         connection.execute(UPSERT, rows)
         connection.execute(CHAIN, chains)
         connection.execute(PLACES, {"workflows": [one.name for one in workflows]})
+        connection.execute(UNHOOK, {"workflows": [one.name for one in workflows]})
+        if hooks := [{"workflow": one.name, **vars(hook)} for one in workflows for hook in one.hooks]:
+            connection.execute(HOOK, hooks)
+        schedules.declare(connection, [(one.name, one.schedules) for one in workflows])
 
 
 def _row(spec: PhaseSpec, position: int, stale_after: float | None) -> dict[str, object]:
@@ -127,6 +140,39 @@ def _differences(
         for option, code in declared.get(row["phase"], {}).items():
             if row[option] != code:
                 yield Difference(workflow.name, row["phase"], option, row[option], code)
+
+
+def _different_hooks(connection: Connection, declared: Mapping[str, DeclaredWorkflow]) -> Iterator[Difference]:
+    in_force: dict[str, set[str]] = {name: set() for name in declared}
+    for row in connection.execute(HOOKS_IN_FORCE, {"workflows": list(declared)}):
+        in_force[row.workflow].add(f"{row.event}: {row.submits}")
+    for name, workflow in declared.items():
+        code = {f"{hook.event}: {hook.submits}" for hook in workflow.hooks}
+        if code != in_force[name]:
+            yield Difference(name, None, "hooks", ", ".join(sorted(in_force[name])), ", ".join(sorted(code)))
+
+
+def _different_schedules(
+    workflows: Iterable[DeclaredWorkflow], in_force: Mapping[tuple[str, str], Mapping[str, Any]]
+) -> Iterator[Difference]:
+    declared = {
+        (one.name, spec.name): schedules.as_stored(one.name, spec) for one in workflows for spec in one.schedules
+    }
+    for workflow, name in sorted(declared.keys() | in_force.keys()):
+        code, database = declared.get((workflow, name)), in_force.get((workflow, name))
+        if code is None or database is None:
+            yield Difference(workflow, None, f"schedule {name}", _said(database), _said(code))
+            continue
+        for option, value in code.items():
+            if value != database[option]:
+                yield Difference(workflow, None, f"schedule {name}: {option}", database[option], value)
+
+
+def _said(schedule: Mapping[str, Any] | None) -> str | None:
+    """Its moments, for people."""
+    if schedule is None:
+        return None
+    return str(schedule["cron"] or f"every {schedule['every']:g} s")
 
 
 def _options(spec: PhaseSpec, stale_after: float | None) -> dict[str, object]:

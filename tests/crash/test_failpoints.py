@@ -16,6 +16,8 @@ from pipeline.observe import failpoints
 from tests.place import Place, lives
 from tests.step_notes import calls
 
+pytestmark = pytest.mark.usefixtures("with_steps")
+
 ONE_EACH = """SELECT count(*) FROM (SELECT FROM pipeline.attempts WHERE outcome = 'succeeded'
     GROUP BY job_id, phase HAVING count(*) > 1) twice"""
 

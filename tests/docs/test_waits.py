@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from uuid import UUID
 
 import httpx
 import pytest
@@ -29,7 +30,7 @@ def shop(place: Place) -> Path:
             (folder / named[1]).write_text(block.text)
     place.db.execute("CREATE TABLE mails (text text)")
     run(place, folder, "-m", "pipeline.front.cli.main", "migrate")
-    place.worker(PIPELINE_WORKFLOWS=MODULES, PYTHONPATH=f"{ROOT}:{folder}", **SECRET)
+    place.worker(PIPELINE_WORKFLOWS=MODULES, PYTHONPATH=f"{ROOT}:{folder}", PIPELINE_EVENT_SECRET="s" * 40)
     return folder
 
 
@@ -77,7 +78,7 @@ def test_the_refund_goes_each_of_its_ways(place: Place, shop: Path) -> None:
 def test_the_reminder_sleeps_and_each_step_is_done_once(place: Place, shop: Path) -> None:
     job = pipeline(place, shop, "submit", "reminders")
     assert "sent: please pay soon" in pipeline(place, shop, "result", job, "--wait", "30")
-    outcomes = [one["outcome"] for one in place.attempts(job)]
+    outcomes = [one["outcome"] for one in place.attempts(UUID(job))]
     assert outcomes == ["snoozed", "succeeded"]
 
 

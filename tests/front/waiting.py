@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 
+from pipeline.journey.submit import submit
 from tests.db import steps
 from tests.place import Place
 
@@ -41,3 +42,17 @@ def end(place: Place, *jobs: UUID, failed: bool = False) -> None:
             steps.fail(place.db, hold, "gone")
         else:
             steps.complete(place.db, hold, {"of": str(job)})
+
+
+def taken(place: Place, job: UUID) -> list[Any]:
+    """The bodies that ended waits."""
+    rows = place.rows("SELECT body FROM pipeline.signals WHERE job_id = %s AND taken_at IS NOT NULL ORDER BY seq", job)
+    return [row["body"] for row in rows]
+
+
+def asks(place: Place) -> UUID:
+    """A job of the shop that waits for a decision: {"yes": bool, "note": str}."""
+    job = submit(None, "shop-returns", {})
+    hold = steps.hold(place.db, job)
+    steps.complete(place.db, hold, None, following={"event": "decided"})
+    return job

@@ -181,145 +181,129 @@ def wrong_steps(job: Job) -> None:
 """
 )
 
-# Waits and branches: what is marked is refused, all else is accepted.
-WAITS = """
+# The user's view, as far as it is there: what is marked is refused, all else is accepted.
+EXAMPLE = """
 from datetime import timedelta
 from typing import assert_type
 
-from pydantic import BaseModel
+from pydantic import BaseModel, HttpUrl
+from sqlalchemy import Column, MetaData, Table, Text
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
 
-from pipeline import Children, Done, End, Ends, Job, JobHandle, Workflow, signal
+from pipeline import Done, Job, Workflow
+
+REPORTS = Table("reports", MetaData(), Column("customer", Text))
 
 
 class Audit(BaseModel):
-    pages: list[str]
-
-
-class Visit(BaseModel):
-    url: str
+    customer: str
+    url: HttpUrl
 
 
 class Page(BaseModel):
-    title: str
+    url: str
+    ok: bool
 
 
-class Approval(BaseModel):
-    by: str
+class Report(BaseModel):
+    pages: list[Page]
 
 
-visits = Workflow("visits", body=Visit, result=Page)
-audit = Workflow("audit", body=Audit, result=str)
+async def fetch(url: str) -> str:
+    return url
 
 
-@audit.phase
-def look(job: Job[Audit]) -> Children[Page]:
-    return job.spawn(visits, [Visit(url=url) for url in job.body.pages], policy="all")
+def links(page: str) -> list[str]:
+    return [page]
 
 
-@audit.phase
-def look_again(job: Job[Audit]) -> Children[Page]:
-    children = job.spawn(visits, ({"url": url} for url in job.body.pages))
-    assert_type(children, Children[Page])
-    return children
+def render(look: list[Page]) -> Report:
+    return Report(pages=look)
 
 
-@audit.phase
-def approve(job: Job[Audit], look: Ends[Page]) -> Approval | None:
-    assert_type(look[0], End[Page])
-    if all(end.ok for end in look):
-        return job.goto(publish)
-    return job.wait_for("approved", timeout=timedelta(days=7), default=Approval(by="nobody"))
+audit = Workflow("audit", body=Audit, result=Report)
 
 
 @audit.phase
-async def rest(job: Job[Audit], look: Ends[Page]) -> Done[int]:
-    await job.sleep("night", timedelta(hours=8))
-    async for end in look:
-        assert_type(end.result, Page)
-    return Done(1, after=timedelta(hours=1))
+async def crawl(job: Job[Audit]) -> list[str]:
+    page = await job.step("fetch", fetch, str(job.body.url))
+    assert_type(page, str)
+    return links(page)
 
 
 @audit.phase
-def publish(job: Job[Audit], look: Ends[Page], approve: Approval | None = None) -> str:
-    link: str = job.event_link("published", expires=timedelta(days=1), body={"by": "Ada"})
-    return job.finish(link) if approve else ", ".join(end.result.title for end in look)
+def look(job: Job[Audit], crawl: list[str]) -> list[Page]:
+    return [Page(url=url, ok=True) for url in crawl]
 
 
-def tell(job: JobHandle[str]) -> None:
-    answer = job.signal("approved", {"by": "Ada"})
-    if answer == "delivered":
-        job.event_link("approved")
-    signal(None, job.id, "approved")
-    job.signal()  # wrong
-    job.event_link("approved", expires=7)  # wrong
-    signal(None, "a job", "approved")  # wrong
+@audit.phase(isolated=True, memory_limit="2 GiB", time_limit=600)
+def publish(job: Job[Audit], look: list[Page]) -> Done[Report]:
+    report = render(look)
+    return Done(report, write=lambda db: db.execute(REPORTS.insert(), {"customer": job.body.customer}))
 
 
-@audit.phase
-def wrong_bodies(job: Job[Audit]) -> Children[Page]:
-    return job.spawn(visits, [Audit(pages=[])])  # wrong
+def use(session: Session, body: Audit, page: Page) -> None:
+    job = audit.submit(body, session=session, unique="open", tags=["vip"], expires=timedelta(hours=2))
+    assert_type(job.result(timeout=30), Report)
+    audit.submit(page, session=session)  # wrong
+    audit.submit({"customer": "c-17"}, session=session)  # wrong
+    audit.submit(body, session=session, unique="opened")  # wrong
+    audit.submit(body, session=session, tags=[1])  # wrong
+    audit.submit(body, session=session, expires=7200)  # wrong
+    audit.submit(body, session=session, debounce=5)  # wrong
+    audit.submit(body, sesion=session)  # wrong
+    text: str = job.result(timeout=30)  # wrong
+    job.result(timeot=30)  # wrong
+    print(job.result().page)  # wrong
 
 
-@audit.phase
-def wrong_body(job: Job[Audit]) -> Children[Page]:
-    return job.spawn(visits, Visit(url=""))  # wrong
-
-
-@audit.phase
-def wrong_policy(job: Job[Audit]) -> Children[Page]:
-    return job.spawn(visits, [Visit(url="")], policy="some")  # wrong
-
-
-@audit.phase
-def wrong_children(job: Job[Audit]) -> Children[Approval]:
-    return job.spawn(visits, [Visit(url="")])  # wrong
+async def use_async(session: AsyncSession, body: Audit) -> None:
+    job = await audit.submit(body, session=session, unique="open")
+    assert_type(await job.result(), Report)
+    text: str = await job.result()  # wrong
+    await audit.submit({"customer": "c-17"}, session=session)  # wrong
 
 
 @audit.phase
-def wrong_wait(job: Job[Audit]) -> Approval:
-    return job.wait_for("approved", timeout=7)  # wrong
+async def wrong_steps(job: Job[Audit]) -> str:
+    await job.step("fetch", fetch, job.body.url)  # wrong
+    await job.step("fetch", fetch)  # wrong
+    return await job.step("links", links, "a")  # wrong
+
+
+@audit.phase(isolated="yes")  # wrong
+def wrong_option(job: Job[Audit]) -> None: ...
 
 
 @audit.phase
-def wrong_default(job: Job[Audit]) -> Approval:
-    return job.wait_for("approved", default="nobody")  # wrong
-
-
-@audit.phase
-def wrong_sleep(job: Job[Audit]) -> None:
-    job.sleep(timedelta(hours=8))  # wrong
-
-
-@audit.phase
-def wrong_after(job: Job[Audit]) -> Done[int]:
-    return Done(1, after=3600)  # wrong
-
-
-@audit.phase
-def wrong_goto(job: Job[Audit]) -> int:
-    return job.goto(3)  # wrong
-
-
-@audit.phase
-def wrong_finish(job: Job[Audit]) -> int:
-    return job.finish("enough")  # wrong
-
-
-@audit.phase
-def wrong_ends(job: Job[Audit], look: Ends[Page]) -> str:
-    return look[0].result.name  # wrong
+def wrong_write(job: Job[Audit]) -> Done[Report]:
+    return Done(Report(pages=[]), write=3)  # wrong
 """
 
-# The workflows that tests/flow/test_waits.py runs, and those of the documentation.
-WAITING = {
-    "waits_run": (ROOT / "tests/wait_workflows.py").read_text(),
+# What the documentation shows, and the workflow that tests/flow/test_language.py runs.
+SHOWN = {
+    "language": (ROOT / "tests/language_workflow.py").read_text(),
+    "readme": next(one.text for one in blocks(ROOT / "README.md") if "words = Workflow(" in one.text),
     **{
-        name: next(one.text for one in blocks(ROOT / "docs/howto/waits.md") if one.text.startswith(f"# shop/{name}.py"))
-        for name in ("refunds", "reminders", "deciding", "asking")
+        name: next(
+            one.text for one in blocks(ROOT / "docs/howto/submit.md") if one.text.startswith(f"# shop/{name}.py")
+        )
+        for name in ("workflows", "keys", "waiting")
     },
 }
 
 Check = Callable[[Path], dict[str, set[int]]]
+
+
+def write(folder: Path, files: dict[str, str]) -> dict[str, set[int]]:
+    """What is to be refused, by file. The documentation's modules import one another from the package ``shop``."""
+    for name, code in files.items():
+        (folder / f"{name}.py").write_text(code.replace("from shop.workflows import", "from workflows import"))
+    marked = {
+        name: {n for n, line in enumerate(code.splitlines(), 1) if "# wrong" in line} for name, code in files.items()
+    }
+    return {name: lines for name, lines in marked.items() if lines}
 
 
 def by_mypy(folder: Path) -> dict[str, set[int]]:
@@ -349,10 +333,9 @@ def by_pyright(folder: Path) -> dict[str, set[int]]:
 @pytest.mark.parametrize("check", [by_mypy, by_pyright])
 def test_a_type_checker_accepts_what_is_right_and_refuses_what_is_not(check: Check, tmp_path: Path) -> None:
     """A wrong body, option, result or field is an error at its line, and nothing else is one."""
-    (tmp_path / "accepted.py").write_text(ACCEPTED)
-    (tmp_path / "refused.py").write_text(REFUSED)
-    wrong = {number for number, line in enumerate(REFUSED.splitlines(), 1) if line.endswith("# wrong")}
-    assert check(tmp_path) == {"refused": wrong}
+    refused = write(tmp_path, {"accepted": ACCEPTED, "refused": REFUSED, "example": EXAMPLE, **SHOWN})
+    assert refused.keys() == {"refused", "example"}
+    assert check(tmp_path) == refused
 
 
 class Wish(BaseModel):
@@ -377,7 +360,7 @@ def test_a_phase_takes_the_results_of_earlier_ones_by_their_names() -> None:
 
     [_, declared] = workflow.phases
     job = Job(Wish(left=1), results={"look-up": 3})
-    assert as_done(perform(declared.work, job, declared.takes)).result == 8
+    assert as_done(perform(declared, job)).result == 8
     assert add(job, 3, more=0) == 4
 
 
@@ -410,10 +393,10 @@ def test_a_result_that_is_missing_or_of_another_type_fails_the_job_with_its_name
 
     _, strictly, leniently = workflow.phases
     with pytest.raises(Permanent, match="takes the result of crawl, which has returned nothing"):
-        perform(strictly.work, Job(Wish(left=1)), strictly.takes)
+        perform(strictly, Job(Wish(left=1)))
     with pytest.raises(Permanent, match="takes the result of crawl, which returned what does not fit: 0: Input"):
-        perform(strictly.work, Job(Wish(left=1), results={"crawl": [3]}), strictly.takes)
-    perform(leniently.work, Job(Wish(left=1)), leniently.takes)
+        perform(strictly, Job(Wish(left=1), results={"crawl": [3]}))
+    perform(leniently, Job(Wish(left=1)))
 
 
 @pytest.mark.parametrize("body", [int, list[int], str])
@@ -421,12 +404,3 @@ def test_a_body_is_an_object(body: type) -> None:
     """So that a later version can add to it."""
     with pytest.raises(TypeError, match="body is a pydantic model, a dataclass or a TypedDict, not"):
         Workflow(f"typed-{uuid4().hex[:12]}", body=body)
-
-
-@pytest.mark.parametrize("check", [by_mypy, by_pyright])
-def test_waits_and_branches_have_types(check: Check, tmp_path: Path) -> None:
-    """A wrong child, policy, time, default or result is an error at its line, and nothing else is one."""
-    for name, code in {"waits": WAITS, **WAITING}.items():
-        (tmp_path / f"{name}.py").write_text(code)
-    wrong = {number for number, line in enumerate(WAITS.splitlines(), 1) if line.endswith("# wrong")}
-    assert check(tmp_path) == {"waits": wrong}

@@ -17,6 +17,7 @@ from pipeline.front.api import (
     jobs,
     overview,
     results,
+    schedules,
     session,
     signals,
     stats,
@@ -34,7 +35,7 @@ from pipeline.observe import metrics
 from pipeline.settings import Settings
 from pipeline.store.gateway import reading
 
-PARTS = (jobs, results, signals, workflows, dead, overview, events, event_links, session, health)
+PARTS = (jobs, results, signals, workflows, schedules, dead, overview, events, event_links, session, health)
 
 
 def create_app(settings: Settings) -> FastAPI:

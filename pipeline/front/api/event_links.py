@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
-from pipeline.declare.links import LONGEST_TOKEN, BadLink, ExpiredLink, Link
+from pipeline.declare.waits.links import LONGEST_TOKEN, BadLink, ExpiredLink, Link
 from pipeline.front.api.http.fields import is_json
 from pipeline.front.api.http.plain_page import page, wants_page
 from pipeline.front.api.http.problem import MEDIA, Problem, invalid

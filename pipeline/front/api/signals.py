@@ -12,9 +12,9 @@ from sqlalchemy import Connection
 
 from pipeline.declare.errors import LONGEST
 from pipeline.declare.job import PLAIN
-from pipeline.declare.next import LONGEST_EVENT
 from pipeline.declare.phase import BODY_LIMIT
 from pipeline.declare.registry import BadEvent, check_event_body
+from pipeline.declare.waits.next import LONGEST_EVENT
 from pipeline.front.api.http.auth import Operator
 from pipeline.front.api.http.fields import JobId, is_event, is_json
 from pipeline.front.api.http.problem import Problem, conflict, invalid, not_found

@@ -36,7 +36,7 @@ def read_any(words: list[str]) -> Any:
     except (ValueError, RecursionError) as error:
         raise BadInput(
             f"the body is not JSON ({error}); write for example "
-            "'{\"by\": \"Ada\"}' or by=Ada, and text in double quotes"
+            '\'{"by": "Ada"}\' or by=Ada, and text in double quotes'
         ) from None
 
 

@@ -10,8 +10,8 @@ import typer
 
 from pipeline.declare.errors import BadInput, Misuse
 from pipeline.declare.job import PLAIN
-from pipeline.declare.next import check_event
 from pipeline.declare.registry import check_event_body
+from pipeline.declare.waits.next import check_event
 from pipeline.front.cli import bodies
 from pipeline.front.cli.console import Json
 from pipeline.front.cli.jobs import read_id

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import count
+from itertools import count, islice
 from typing import Any
 from uuid import UUID
 
@@ -45,6 +45,8 @@ class Table:
         self._clock = clock
         self._numbers = count(1)
         self.rows: dict[UUID, Row] = {}
+        # Those that may have a turn; the final ones among them are dropped at the next look.
+        self._unfinished: list[Row] = []
         self.batches: dict[UUID, Batch] = {}
         self._keys = Keys()
         self._statements: dict[object, Callable[..., Iterator[Any]]] = {
@@ -59,9 +61,10 @@ class Table:
         """The first column of the statement's rows. New jobs exist once the caller's transaction commits."""
         if call.statement not in self._statements:
             raise NotImplementedError(f"not in memory: {call.statement.text}")
-        before = set(self.rows)
+        before = len(self.rows)
         answer = list(self._statements[call.statement](*call.values))
-        if added := [row for job, row in self.rows.items() if job not in before]:
+        # A dictionary keeps the order: the new ones are the last.
+        if added := list(islice(reversed(self.rows.values()), len(self.rows) - before)):
             follow(caller, added, self._forget)
         return answer
 
@@ -76,7 +79,8 @@ class Table:
 
     def next_due(self, paused: Mapping[str, datetime], now: datetime) -> Row | None:
         """Whose turn it is now. What has expired by now has no turn."""
-        rows = [row for row in self.rows.values() if row.committed and row.status not in FINAL]
+        self._unfinished = [row for row in self._unfinished if row.status not in FINAL]
+        rows = [row for row in self._unfinished if row.committed]
         for row in rows:
             row.expire(now)
         return next_due(rows, paused, now)
@@ -127,6 +131,7 @@ class Table:
             ended=self._ended,
         )
         self.rows[job] = row
+        self._unfinished.append(row)
         self._keys.give(row, wish.kept)
         return row
 
@@ -144,6 +149,8 @@ class Table:
             yield False
             return
         row.replay(self.order())
+        if row not in self._unfinished:
+            self._unfinished.append(row)
         yield True
 
     def _open_batch(self, then: str | None, body: str) -> Iterator[UUID]:
@@ -189,6 +196,7 @@ class Table:
 
     def _forget(self, rows: list[Row]) -> None:
         """The transaction that submitted them was rolled back: they have never been."""
+        self._unfinished = [row for row in self._unfinished if row not in rows]
         for row in rows:
             del self.rows[row.id]
             if row.batch is not None:

@@ -14,7 +14,7 @@ import orjson
 
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
-from pipeline.declare.next import check_event, seconds_of
+from pipeline.declare.waits.next import check_event, seconds_of
 
 # Of the JSON that a link tells: the whole link has to fit into a line of a mail.
 LONGEST_BODY = 1024
