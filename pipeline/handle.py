@@ -17,8 +17,8 @@ from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import BadInput, JobCancelled, JobFailed, Misuse
 from pipeline.declare.registry import result_codec
 from pipeline.declare.states import Status
+from pipeline.event_links import event_link
 from pipeline.journey.ends import ends
-from pipeline.journey.event_links import event_link
 from pipeline.journey.submit import cancel, replay, signal
 from pipeline.store.gateway.client import SignalAnswer
 from pipeline.store.gateway.results import JobStatus

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path
 from time import monotonic, sleep
@@ -25,7 +24,7 @@ from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import BadBody, DeclaredPhase
 from pipeline.declare.services import Services
 from pipeline.declare.waits.branches import next_of
-from pipeline.journey import checkpoint, event_links, steps, unclaimed
+from pipeline.journey import checkpoint, steps, unclaimed
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.message import InvalidEnvelope, compose, read_ref
 from pipeline.journey.rate_limits import take_permit
@@ -562,7 +561,7 @@ class Advance:
         self._inbound.begin_here(delivery)
 
 
-class AttemptServices(Services):
+class AttemptServices(checkpoint.Linking):
     """What a job reaches while this attempt holds it."""
 
     def __init__(self, attempt: Attempt, folder: Callable[[], Path], keeper: steps.Keeper) -> None:
@@ -583,9 +582,6 @@ class AttemptServices(Services):
 
     def ends(self, batch: UUID, after: UUID | None, skip: int, most: int) -> Sequence[Mapping[str, Any]]:
         return checkpoint.read_ends(batch, after, skip, most)
-
-    def event_link(self, job: UUID, event: str, expires: timedelta, body: object, fence: int) -> str:
-        return event_links.event_link(job, event, expires=expires, body=body, fence=fence)
 
     async def kept_steps(self) -> Mapping[str, str]:
         return await steps.kept(self._attempt)

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from pipeline import Job, settings
 from pipeline.declare.errors import BadInput, Misuse
 from pipeline.declare.waits.links import BadLink, ExpiredLink, Link, new_link, read, sign
-from pipeline.journey.event_links import event_link, read_token
+from pipeline.event_links import event_link, read_token
 
 JOB = UUID("01a1e35a-acab-720d-861a-d34a819014b2")
 OLD, NEW = b"o" * 40, b"n" * 40

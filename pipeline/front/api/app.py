@@ -9,33 +9,21 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from pipeline.declare.extension import extensions, load
-from pipeline.front.api import (
-    dead,
-    event_links,
-    events,
-    health,
-    jobs,
-    overview,
-    results,
-    schedules,
-    session,
-    signals,
-    stats,
-    workflows,
-)
+from pipeline.front.api import dead, events, health, jobs, overview, results, schedules, session, stats, workflows
 from pipeline.front.api.http import errors
 from pipeline.front.api.http.guessing import Guessing
 from pipeline.front.api.http.remember import Remembered
 from pipeline.front.api.http.responses import SCHEMA, complete
 from pipeline.front.api.http.shield import Shield
 from pipeline.front.api.http.tokens import parse_tokens
+from pipeline.front.api.waits import links, signals
 from pipeline.front.dashboard import routes as dashboard
 from pipeline.front.database import transaction
 from pipeline.observe import metrics
 from pipeline.settings import Settings
 from pipeline.store.gateway import reading
 
-PARTS = (jobs, results, signals, workflows, schedules, dead, overview, events, event_links, session, health)
+PARTS = (jobs, results, signals, workflows, schedules, dead, overview, events, links, session, health)
 
 
 def create_app(settings: Settings) -> FastAPI:

@@ -18,13 +18,15 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from pipeline import settings
+from pipeline import event_links, settings
 from pipeline.front.api.http import shield
-from pipeline.journey import event_links
 from tests.db import steps
 from tests.front.api.conftest import TOKENS, Serve
 from tests.front.waiting import asks, taken, waiting
 from tests.place import Place
+
+SECRET = "s" * 40
+HTML = {"Accept": "text/html,application/xhtml+xml"}
 
 
 @pytest.fixture

@@ -15,9 +15,6 @@ from tests.db import steps
 from tests.front.waiting import asks, end, parent, waiting
 from tests.place import Place
 
-SECRET = "s" * 40
-HTML = {"Accept": "text/html,application/xhtml+xml"}
-
 
 def tell(api: httpx.Client, job: UUID, event: str = "approved", **given: Any) -> httpx.Response:
     return api.post(f"/v1/jobs/{job}/events/{event}", **given)

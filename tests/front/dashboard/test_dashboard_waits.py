@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from pydantic import SecretStr
 
 from pipeline import settings
-from pipeline.journey.event_links import event_link
+from pipeline.event_links import event_link
 from tests.front.api.conftest import OPERATOR, TOKENS, Serve
 from tests.front.dashboard.conftest import OpenPage
 from tests.front.waiting import end, parent, waiting

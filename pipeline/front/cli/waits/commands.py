@@ -12,6 +12,7 @@ from pipeline.declare.errors import BadInput, Misuse
 from pipeline.declare.job import PLAIN
 from pipeline.declare.registry import check_event_body
 from pipeline.declare.waits.next import check_event
+from pipeline.event_links import event_link
 from pipeline.front.cli import bodies
 from pipeline.front.cli.console import Json
 from pipeline.front.cli.jobs import read_id
@@ -19,8 +20,8 @@ from pipeline.front.cli.times import seconds_of
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import transaction
 from pipeline.journey import submit as steer
-from pipeline.journey.event_links import event_link
-from pipeline.store import inspect, waits
+from pipeline.store import inspect
+from pipeline.store.inspect import waits
 
 SAID = {
     "delivered": "the job waited for it and continues",

@@ -15,14 +15,15 @@ from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import BODY_LIMIT
 from pipeline.declare.registry import BadEvent, check_event_body
 from pipeline.declare.waits.next import LONGEST_EVENT
+from pipeline.event_links import event_link
 from pipeline.front.api.http.auth import Operator
 from pipeline.front.api.http.fields import JobId, is_event, is_json
 from pipeline.front.api.http.problem import Problem, conflict, invalid, not_found
 from pipeline.front.api.http.responses import problems
 from pipeline.front.database import transaction
 from pipeline.journey import submit as steer
-from pipeline.journey.event_links import event_link
-from pipeline.store import inspect, waits
+from pipeline.store import inspect
+from pipeline.store.inspect import waits
 
 router = APIRouter(prefix="/v1/jobs", tags=["events of jobs"])
 CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 503)

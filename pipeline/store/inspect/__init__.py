@@ -10,7 +10,8 @@ from sqlalchemy import Connection, text
 
 from pipeline.declare.errors import BadInput
 from pipeline.declare.extension import extensions, load
-from pipeline.store import database, waits
+from pipeline.store import database
+from pipeline.store.inspect import waits
 
 JOB = text("SELECT * FROM pipeline.jobs WHERE id = :id")
 TIMELINE = text("""SELECT phase, attempt, part, started_at, ended_at, seconds, outcome, worker,

@@ -11,13 +11,13 @@ from starlette.responses import JSONResponse, Response
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
 from pipeline.declare.waits.links import LONGEST_TOKEN, BadLink, ExpiredLink, Link
+from pipeline.event_links import read_token
 from pipeline.front.api.http.fields import is_json
-from pipeline.front.api.http.plain_page import page, wants_page
 from pipeline.front.api.http.problem import MEDIA, Problem, invalid
 from pipeline.front.api.http.responses import REASONS
-from pipeline.front.api.signals import Told, check_body, delivered
+from pipeline.front.api.waits.page import page, wants_page
+from pipeline.front.api.waits.signals import Told, check_body, delivered
 from pipeline.front.database import transaction
-from pipeline.journey.event_links import read_token
 from pipeline.observe import logs
 from pipeline.store.gateway import callers, client
 
