@@ -32,10 +32,11 @@ def check(encoded: bytes, value: Callable[[], object]) -> None:
         raise ValueError("a secret would arrive as asterisks: send the name under which the phase finds it")
 
 
-def refuse_nul(encoded: bytes) -> None:
-    """ValueError for the one character that a text may have in JSON and not in PostgreSQL's jsonb."""
+def without_nul(encoded: bytes) -> bytes:
+    """The same. ValueError for the one character that a text may have in JSON and not in PostgreSQL's jsonb."""
     if b"\\u0000" in encoded and NUL.search(encoded):
         raise ValueError("PostgreSQL has no NUL character (\\x00) in its texts")
+    return encoded
 
 
 def _is_json(encoded: bytes) -> bool:

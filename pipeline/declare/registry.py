@@ -9,8 +9,16 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from pipeline.declare import signature
-from pipeline.declare.codec import Codec, DoesNotFit, Earlier, annotation_of, codec_of, returned
+from pipeline.declare.codec import (
+    Codec,
+    DoesNotFit,
+    Earlier,
+    annotation_of,
+    check_body,
+    codec_of,
+    parameters_of,
+    returned,
+)
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import PhaseSpec
@@ -81,9 +89,9 @@ class DeclaredWorkflow:
         """Add the next phase. ``local``: where its annotations may look beside its module."""
         if any(phase.spec.name == spec.name for phase in self.phases):
             raise ValueError(f"workflow {self.name} already has a phase named {spec.name!r}")
-        parameters = signature.parameters(spec.queue, work)
+        parameters = parameters_of(spec.queue, work)
         for job in parameters[:1]:
-            signature.check_body(spec.queue, work, job.name, self.body.annotation, local)
+            check_body(spec.queue, work, job.name, self.body.annotation, local)
         takes = self._takes(spec, work, parameters[1:], local)
         result = codec_of(returned(work, local=local))
         declared = DeclaredPhase(spec, work, self.body, result, takes, self.around)

@@ -19,7 +19,7 @@ from pipeline.broker.inbound import Inbound
 from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import Misuse, Permanent
 from pipeline.declare.job import AsJson, Done, Job, Write, as_done, decode, perform
-from pipeline.declare.lossless import refuse_nul
+from pipeline.declare.lossless import without_nul
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import BadBody, DeclaredPhase
 from pipeline.declare.services import Services
@@ -290,8 +290,7 @@ def encode_result(phase: DeclaredPhase, done: Done) -> str | None:
         return done.result.text
     name = phase.spec.name
     try:
-        encoded = phase.result.encode(done.result)
-        refuse_nul(encoded)
+        encoded = without_nul(phase.result.encode(done.result))
     except DoesNotFit as error:
         raise Misuse(f"phase {name} returned a result that is not what its annotation says: {error}") from None
     except ValueError as error:

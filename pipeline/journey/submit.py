@@ -11,7 +11,7 @@ from uuid import UUID
 from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
-from pipeline.declare.lossless import refuse_nul
+from pipeline.declare.lossless import without_nul
 from pipeline.declare.options import Unique, check
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import BadBody, body_codec
@@ -81,16 +81,7 @@ def submit(
     ``tags``: up to 20 words to find jobs by. ``expires``: a job that has not begun by then fails and never starts.
     """
     keys = None if key is None else [key]
-    check(
-        jobs=1,
-        priority=priority,
-        keys=keys,
-        unique=unique,
-        debounce=debounce,
-        due=due,
-        tags=tags,
-        expires=expires,
-    )
+    check(jobs=1, priority=priority, keys=keys, unique=unique, debounce=debounce, due=due, tags=tags, expires=expires)
     call = client.submit_many(
         workflow,
         [encode_body(workflow, body)],
@@ -139,16 +130,8 @@ def submit_many(
     """Submit any number of jobs in one round trip, in their order."""
     if not bodies:
         return known(caller, [])
-    check(
-        jobs=len(bodies),
-        priority=priority,
-        keys=keys,
-        unique=unique,
-        debounce=debounce,
-        due=due,
-        tags=tags,
-        expires=expires,
-    )
+    n = len(bodies)
+    check(jobs=n, priority=priority, keys=keys, unique=unique, debounce=debounce, due=due, tags=tags, expires=expires)
     call = client.submit_many(
         workflow,
         [encode_body(workflow, body, f"body {place}") for place, body in enumerate(bodies, 1)],
@@ -217,8 +200,7 @@ def signal(
     ended. ``unknown_job``: there is none. BadInput if the body cannot be stored as JSON.
     """
     try:
-        encoded = PLAIN.encode(body)
-        refuse_nul(encoded)
+        encoded = without_nul(PLAIN.encode(body))
     except ValueError as error:
         raise BadInput(f"the body of event {event!r} cannot be stored as JSON: {error}") from None
     return run(caller, client.signal(job_id, event, encoded.decode()))
@@ -258,8 +240,7 @@ def encode_body(workflow: str | None, body: object, which: str = "the body") -> 
     """The JSON of a body. BadInput if it does not fit its workflow, is not JSON or is too large."""
     codec = PLAIN if workflow is None else body_codec(workflow)
     try:
-        encoded = codec.encode({} if body is None else body)
-        refuse_nul(encoded)
+        encoded = without_nul(codec.encode({} if body is None else body))
     except DoesNotFit as error:
         assert workflow is not None
         raise BadBody(workflow, error, which) from None

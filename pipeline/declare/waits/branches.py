@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import BadInput, Misuse, Snooze
 from pipeline.declare.job import Done
-from pipeline.declare.lossless import refuse_nul
+from pipeline.declare.lossless import without_nul
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import body_codec, workflows
 from pipeline.declare.waits.next import Children, Next, Policy, batch_of, check_event, check_policy, seconds_of
@@ -50,8 +50,7 @@ def spawn(job: Job[Any], workflow: Any, bodies: Iterable[object], policy: Policy
 
 def _body(workflow: str, encode: Any, body: object, place: int) -> str:
     try:
-        encoded: bytes = encode(body)
-        refuse_nul(encoded)
+        encoded = without_nul(encode(body))
     except DoesNotFit as error:
         raise BadInput(f"body {place} does not fit workflow {workflow}: {error}") from None
     except ValueError as error:
