@@ -8,7 +8,7 @@ import pytest
 
 from tests.docs.blocks import blocks
 from tests.place import ROOT
-from tests.rules.test_typed_workflows import Check, by_mypy, by_pyright
+from tests.rules.test_type_checkers import Check, by_mypy, by_pyright
 
 # Waits and branches: what is marked is refused, all else is accepted.
 WAITS = """

@@ -67,6 +67,11 @@ def test_what_cannot_be_an_event_is_refused(
     assert place.count("SELECT count(*) FROM pipeline.signals") == 0
 
 
+def test_what_is_not_said_to_be_json_is_refused(place: Place, api: httpx.Client) -> None:
+    answer = tell(api, waiting(place), content=b"yes", headers={"Content-Type": "text/csv"})
+    assert answer.status_code == 422 and "application/json" in answer.json()["detail"]
+
+
 def test_a_viewer_tells_nobody(place: Place, guarded: httpx.Client, bearer: dict[str, dict[str, str]]) -> None:
     job = waiting(place)
     assert tell(guarded, job).status_code == 401

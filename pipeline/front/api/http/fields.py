@@ -27,6 +27,8 @@ def _storable(value: str) -> str:
 
 def is_json(value: Kind) -> Kind:
     """Refuses what JSON cannot say, and Python's reader lets through."""
+    if isinstance(value, bytes):
+        raise ValueError("send JSON, with the content type application/json")
     try:
         json.dumps(value, allow_nan=False)
     except ValueError:
