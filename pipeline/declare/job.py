@@ -327,6 +327,14 @@ class Job(Generic[Body_co]):
 
         return cast("Returned", wait_for(event, timeout, default))
 
+    def event_link(self, event: str, *, expires: timedelta = timedelta(days=7), body: object = None) -> str:
+        """An address for a person or another system: whoever has it can tell this job of the event, once, until then.
+
+        It shows a page with a button; only a POST tells the event. ``body``: what it tells; without one a POST may
+        bring JSON. Needs ``PIPELINE_EVENT_SECRET``.
+        """
+        return self.services.event_link(self.id, event, expires, body, self.fence)
+
     def spawn(
         self,
         workflow: Workflow[Child, ChildResult] | str,

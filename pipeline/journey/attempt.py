@@ -559,7 +559,7 @@ class Advance:
         self._inbound.begin_here(delivery)
 
 
-class AttemptServices(Services):
+class AttemptServices(checkpoint.Linking):
     """What a job reaches while this attempt holds it."""
 
     def __init__(self, attempt: Attempt, folder: Callable[[], Path], keeper: steps.Keeper) -> None:

@@ -51,6 +51,7 @@ def test_every_function_does_its_work_without_a_search_path(db: Db) -> None:
     _waits(db)
     _keys(db)
     _schedules(db)
+    _waits(db)
     _rate_limits(db)
     _lost_workers(db)
     _operators(db, number)
@@ -237,6 +238,24 @@ def _schedules(db: Db) -> None:
     steps.rows(db, "SELECT pipeline.declare_schedules('{single}', '[]')")
     steps.rows(db, "SELECT pipeline.moment(%s), pipeline.list_schedules()", job)
     assert steps.one(db, "SELECT pipeline.unschedule('single', 'often')")
+
+
+def _waits(db: Db) -> None:
+    hold = steps.held(db, "triple")
+    assert steps.one(db, "SELECT pipeline.signal_by_link(%s, 'first', '1')", hold.job) == "kept"
+    steps.complete(db, hold, following={"event": "approved"})
+    assert steps.one(db, "SELECT pipeline.signal(%s, 'approved', '1')", hold.job) == "delivered"
+    hold, batch = steps.hold(db, hold.job), uuid4()
+    with db.transaction():
+        db.execute("SELECT pipeline.spawn(%s, %s, 'any', 'single', '{\"{}\",\"{}\"}', 0, NULL)", (hold.job, batch))
+        steps.complete(db, hold, following={"batch": str(batch)})
+    first = steps.one(db, "SELECT id FROM pipeline.ends(%s, NULL, 0, 1)", batch)
+    steps.complete(db, steps.hold(db, first))
+    assert steps.one(db, "SELECT pipeline.cancel_superfluous()") is True
+    steps.complete(db, steps.hold(db, hold.job), following={"finish": True})
+    other = steps.held(db, "triple")
+    third = "SELECT phase FROM pipeline.phases WHERE workflow = 'triple' ORDER BY position DESC LIMIT 1"
+    steps.complete(db, other, following={"phase": steps.one(db, third)})
 
 
 def _rate_limits(db: Db) -> None:
