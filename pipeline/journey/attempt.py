@@ -284,13 +284,12 @@ def finished(worker: WorkerProcess, attempt: Attempt, completed: Completed) -> N
 
 def encode_result(phase: DeclaredPhase, done: Done) -> str | None:
     """The phase's result as JSON, refused when it is too big to travel with the job."""
-    if done.result is None:
-        return None
-    if isinstance(done.result, AsJson):
-        return done.result.text
+    if done.result is None or isinstance(done.result, AsJson):
+        return None if done.result is None else done.result.text
     name = phase.spec.name
     try:
-        encoded = without_nul(phase.result.encode(done.result))
+        if b"\\u0000" in (encoded := phase.result.encode(done.result)):
+            without_nul(encoded)
     except DoesNotFit as error:
         raise Misuse(f"phase {name} returned a result that is not what its annotation says: {error}") from None
     except ValueError as error:

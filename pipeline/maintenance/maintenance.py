@@ -13,7 +13,7 @@ from pipeline.maintenance import sweeps
 from pipeline.maintenance.reclaim import Reclaimer
 from pipeline.maintenance.schedules import Schedules
 from pipeline.maintenance.temp_folders import TempFolders, database_id
-from pipeline.observe import logs
+from pipeline.observe import failpoints, logs
 from pipeline.settings import Settings
 from pipeline.store.engine import Wire
 from pipeline.store.gateway import recovery, upkeep
@@ -66,9 +66,12 @@ class Maintenance:
                 self._guarded(connection, self._report)
             pauses = [due - monotonic(), reclaimer.next_look(), ASK_AGAIN if held else self._config.health_seconds]
             pauses += [ASK_AGAIN if pause is None else pause for pause in looks]
-            if not told(connection):
+            woken = told(connection)
+            if not woken:
                 self._leader.waiter.wait(connection, min(pauses))
-                told(connection)
+                woken = told(connection)
+            if woken and failpoints.armed:
+                failpoints.reach("maintenance.woken")
 
     def _guarded(self, connection: Wire, part: Callable[[Wire], Answer]) -> Answer | None:
         """A failure here is logged and does not stop recovery, which comes first."""

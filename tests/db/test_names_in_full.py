@@ -16,7 +16,9 @@ from psycopg.types.json import Jsonb
 from tests.db import schedules, steps
 from tests.db.conftest import Connect
 from tests.db.steps import Db, Hold
+from tests.db.test_children import children, spawn
 from tests.db.test_keep_steps import keep_steps
+from tests.db.test_waits import signal
 
 OURS = """SELECT p.oid::regprocedure::text AS name, p.prosrc AS body, p.prosecdef AS definer, p.proconfig AS settings,
         pg_get_functiondef(p.oid) AS definition, l.lanname AS language
@@ -26,7 +28,7 @@ CALLED = """SELECT s.funcid::regprocedure::text AS name FROM pg_stat_user_functi
 # A relation, function or type without a schema: words that follow these must be qualified, or a name of the statement's.
 UNQUALIFIED = re.compile(
     r"\b(?:FROM|JOIN|INTO|UPDATE|USING)\s+(?:ONLY\s+)?(phases|batches|batch_ends|jobs|outbox|attempts|workers|rate_limits|"
-    r"permits|rollups|rollup_quarters|counter_totals|schedules|running_jobs|processors|counters)\b(?!\s*,\s*first_at)",
+    r"permits|rollups|rollup_quarters|counter_totals|schedules|signals|hooks|running_jobs|processors|counters)\b(?!\s*,\s*first_at)",
     re.IGNORECASE,
 )
 
@@ -46,6 +48,7 @@ def test_every_function_does_its_work_without_a_search_path(db: Db) -> None:
     _ends(db)
     _gates(db)
     _batches(db)
+    _waits(db)
     _keys(db)
     _schedules(db)
     _waits(db)
@@ -170,6 +173,23 @@ def _batches(db: Db) -> None:
     # Refused in the words of a job's body.
     with pytest.raises(psycopg.Error, match="not a JSON object"):
         steps.open_batch(db, "single", [1])
+
+
+def _waits(db: Db) -> None:
+    """An event, children of which one is enough, and a hook."""
+    hold = steps.held(db, "triple")
+    steps.complete(db, hold, following={"event": "approved"})
+    assert signal(db, hold.job) == "delivered"
+    assert steps.one(db, "SELECT pipeline.signal_by_link(%s, 'later', '1')", hold.job) == "kept"
+    hold = steps.hold(db, hold.job)
+    first, _ = children(db, spawn(db, hold, 2, "any"))
+    db.execute("INSERT INTO pipeline.hooks (workflow, event, submits) VALUES ('single', 'succeeded', 'pair')")
+    steps.complete(db, steps.hold(db, first))
+    assert steps.one(db, "SELECT pipeline.cancel_superfluous()") is True
+    assert steps.one(db, "SELECT count(*) FROM pipeline.jobs WHERE workflow = 'pair'") == 1
+    db.execute("DELETE FROM pipeline.hooks")
+    steps.submit(db, "paced")
+    steps.admit(db)
 
 
 def _keys(db: Db) -> None:
