@@ -180,6 +180,7 @@ def _waits(db: Db) -> None:
     hold = steps.held(db, "triple")
     steps.complete(db, hold, following={"event": "approved"})
     assert signal(db, hold.job) == "delivered"
+    assert steps.one(db, "SELECT pipeline.signal_by_link(%s, 'later', '1')", hold.job) == "kept"
     hold = steps.hold(db, hold.job)
     first, _ = children(db, spawn(db, hold, 2, "any"))
     db.execute("INSERT INTO pipeline.hooks (workflow, event, submits) VALUES ('single', 'succeeded', 'pair')")
