@@ -69,6 +69,12 @@ class Delivery(MessageProxy):
         following.arrived = self.arrived
         return following
 
+    def __str__(self) -> str:
+        """What Dramatiq logs of it: whose it is, and nothing of its body."""
+        return f"{self.actor_name} of job {_job_of(self.args)}"
+
+    __repr__ = __str__
+
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> bool:
@@ -89,6 +95,15 @@ class Delivery(MessageProxy):
     def revived(self) -> bool:
         """Whether the message came back from a dead-letter queue."""
         return "x-death" in self.headers or "x-pipeline-dead" in self.headers
+
+
+def _job_of(args: Sequence[Any]) -> str:
+    """As far as it can be told."""
+    match args:
+        case [{"header": {"job_id": str(job)}}]:
+            return job[:60]
+        case _:
+            return "unknown"
 
 
 def decode(queue: str, body: bytes) -> Message[Any] | None:

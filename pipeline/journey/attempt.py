@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,7 +28,8 @@ from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.message import InvalidEnvelope, compose, read_ref
 from pipeline.journey.rate_limits import take_permit
 from pipeline.observe import failpoints, logs
-from pipeline.observe.instruments import count, in_logs, observe_duration, phase_span
+from pipeline.observe.instruments import count, observe_duration, phase_span
+from pipeline.observe.lines import in_logs
 from pipeline.store.group_commit import (
     Ask,
     ClaimRow,
@@ -329,6 +331,9 @@ class Attempt:
     # Nobody has tried this phase of the job before.
     first: bool = False
     result: str | None = None
+    # What its phase logged last, and what a child process says of its error.
+    lines: deque[str] | None = None
+    traceback: str | None = None
     reason: str | None = None
     job: Job | None = None
     # How an interrupt reaches the work; None before it begins and after it ended.

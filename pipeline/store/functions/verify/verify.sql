@@ -82,12 +82,15 @@ BEGIN
         RETURN NEXT;
     END LOOP;
     FOR v_row IN
-        SELECT s.job_id, count(*) AS n FROM pipeline.steps s
-        WHERE NOT EXISTS (SELECT 1 FROM pipeline.jobs j WHERE j.id = s.job_id) GROUP BY s.job_id ORDER BY s.job_id
+        SELECT g.what, g.job_id, count(*) AS n FROM (
+            SELECT 'steps' AS what, s.job_id FROM pipeline.steps s
+            UNION ALL SELECT 'logs', l.job_id FROM pipeline.attempt_logs l) g
+        WHERE NOT EXISTS (SELECT 1 FROM pipeline.jobs j WHERE j.id = g.job_id) GROUP BY g.what, g.job_id ORDER BY g.job_id
     LOOP
-        problem := 'steps without a job'; subject := v_row.job_id; detail := format('%s steps', v_row.n);
+        problem := format('%s without a job', v_row.what); subject := v_row.job_id; detail := format('%s %s', v_row.n, v_row.what);
         IF p_repair THEN
-            DELETE FROM pipeline.steps s WHERE s.job_id = v_row.job_id;
+            DELETE FROM pipeline.steps s WHERE v_row.what = 'steps' AND s.job_id = v_row.job_id;
+            DELETE FROM pipeline.attempt_logs l WHERE v_row.what = 'logs' AND l.job_id = v_row.job_id;
         END IF;
         RETURN NEXT;
     END LOOP;
