@@ -15,9 +15,12 @@ from pipeline.store import database
 JOB = text("SELECT * FROM pipeline.jobs WHERE id = :id")
 TIMELINE = text("""SELECT phase, attempt, part, started_at, ended_at, seconds, outcome, worker,
     left(error, 4000) AS error FROM pipeline.timeline(:id)""")
-ATTEMPTS = text("""SELECT phase, attempt, fence, outcome, pipeline.worker_name(worker, worker_no) AS worker,
-    wait_reason, started_at, finished_at,
-    left(error, 4000) AS error FROM pipeline.attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 200""")
+ATTEMPT = """a.phase, a.attempt, a.fence, a.outcome, pipeline.worker_name(a.worker, a.worker_no) AS worker,
+    a.wait_reason, a.started_at, a.finished_at, left(a.error, 4000) AS error, l.job_id IS NOT NULL AS log
+    FROM pipeline.attempts a LEFT JOIN pipeline.attempt_logs l ON l.job_id = a.job_id AND l.fence = a.fence"""
+ATTEMPTS = text(f"SELECT {ATTEMPT} WHERE a.job_id = :id ORDER BY a.fence DESC LIMIT 200")
+LOG = text(f"SELECT l.traceback, l.lines, {ATTEMPT} WHERE a.job_id = :id AND a.fence = :fence")
+LOGS = text(f"SELECT l.traceback, l.lines, {ATTEMPT} WHERE l.job_id = :id ORDER BY a.fence")
 STEPS = text("""SELECT phase, name, at, octet_length(value) AS size,
     CASE WHEN length(left(value, 1001)) > 1000 THEN left(value, 1000) || '…' ELSE value END AS preview
     FROM pipeline.steps WHERE job_id = :id ORDER BY at DESC, phase, name LIMIT 200""")
@@ -67,13 +70,26 @@ def look(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
     attempts = [dict(part) for part in connection.execute(ATTEMPTS, {"id": job_id}).mappings()]
     steps = [dict(step) for step in connection.execute(STEPS, {"id": job_id}).mappings()]
     output = _output(row["workflow"])
+    failed = next((one["fence"] for one in attempts if one["log"]), None)
     return {
         "job": dict(row),
         "timeline": timeline,
         "attempts": attempts,
+        "why": None if failed is None else log(connection, job_id, failed),
         "steps": steps,
         "output": output(connection, job_id) if output else None,
     }
+
+
+def log(connection: Connection, job_id: UUID, fence: int) -> dict[str, Any] | None:
+    """An attempt that has ended, with its traceback and its last lines if they were kept."""
+    row = connection.execute(LOG, {"id": job_id, "fence": fence}).mappings().one_or_none()
+    return None if row is None else dict(row)
+
+
+def logs(connection: Connection, job_id: UUID) -> list[dict[str, Any]]:
+    """The attempts of a job of which a traceback or lines were kept, oldest first."""
+    return [dict(row) for row in connection.execute(LOGS, {"id": job_id}).mappings()]
 
 
 def jobs(

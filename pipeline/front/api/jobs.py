@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.declare.options import MOST_TAGS, OneJob, Until
@@ -19,7 +19,7 @@ from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
 from pipeline.front.api.http.problem import Problem, conflict, not_found
 from pipeline.front.api.http.responses import problems
 from pipeline.front.api.http.shorten import shorten
-from pipeline.front.api.models import Accepted, Changed, JobDetail, JobRow
+from pipeline.front.api.models import Accepted, AttemptLog, Changed, JobDetail, JobRow
 from pipeline.front.database import transaction
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
@@ -144,9 +144,20 @@ def show(who: Viewer, job_id: JobId) -> JobDetail:  # noqa: ARG001
         result=shorten(row["result"]),
         timeline=found["timeline"],
         attempts=found["attempts"],
+        why=found["why"],
         steps=found["steps"],
         output=shorten(found["output"]),
     )
+
+
+@router.get("/{job_id}/attempts/{fence}", responses=ONE)
+def show_attempt(who: Viewer, job_id: JobId, fence: Annotated[int, Path(ge=1, lt=2**63)]) -> AttemptLog:  # noqa: ARG001
+    """One attempt that has ended, with its traceback and the last lines that its phase logged."""
+    with transaction() as connection:
+        found = inspect.log(connection, job_id, fence)
+    if found is None:
+        raise not_found("attempt", f"{fence} of job {job_id}")
+    return AttemptLog.model_validate(found)
 
 
 @router.post("/{job_id}/cancel", responses=CHANGE)

@@ -63,6 +63,14 @@ class Attempt(BaseModel):
     started_at: datetime | None
     finished_at: datetime
     error: str | None
+    log: bool = Field(description="whether it kept a traceback or lines: see /v1/jobs/{id}/attempts/{fence}")
+
+
+class AttemptLog(Attempt):
+    """Why an attempt failed, as far as it could say so. Both texts are cut to 8 KiB."""
+
+    traceback: str | None = Field(description="the team's frames; those of libraries and of the engine are folded")
+    lines: str | None = Field(description="what its phase logged last")
 
 
 class Step(BaseModel):
@@ -83,6 +91,7 @@ class JobDetail(BaseModel):
     result: dict[str, Any] | None = Field(description="what its phases returned, by phase")
     timeline: list[Part]
     attempts: list[Attempt] = Field(description="the newest 200")
+    why: AttemptLog | None = Field(description="the newest attempt that kept why it failed")
     steps: list[Step] = Field(description="the newest 200")
     output: Any = Field(description="what its workflow stored")
 

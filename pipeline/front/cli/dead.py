@@ -12,6 +12,7 @@ from rich.table import Table
 
 from pipeline.declare.errors import BadInput
 from pipeline.front.cli import jobs as cli_jobs
+from pipeline.front.cli import show as cli_show
 from pipeline.front.cli.console import Json, console
 from pipeline.front.cli.jobs import job_column, read_id
 from pipeline.front.database import transaction
@@ -70,7 +71,7 @@ def groups(
 @dead.command("show")
 def show(job: str, as_json: Json = False) -> None:
     """A failed job with its history."""
-    cli_jobs.status(job, as_json)
+    cli_show.status(job, as_json)
 
 
 @dead.command("replay")

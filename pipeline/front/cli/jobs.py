@@ -1,4 +1,4 @@
-"""Commands about jobs: submit, jobs, status, result, cancel, replay, workers."""
+"""Commands about jobs: submit, jobs, result, cancel, replay, workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.declare.states import Status
 from pipeline.front.cli import bodies
 from pipeline.front.cli.console import Json, console
 from pipeline.front.cli.times import seconds_of
-from pipeline.front.cli.workflows import check_phase, load_workflows, need_workflows
+from pipeline.front.cli.workflows import check_phase, load_workflows
 from pipeline.front.database import transaction
 from pipeline.handle import JobHandle
 from pipeline.journey import submit as steer
@@ -30,7 +30,7 @@ out = console()
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     app.command(cls=bodies.WithBody)(submit)
-    for command in (jobs, status, result, cancel, replay, workers):
+    for command in (jobs, result, cancel, replay, workers):
         app.command()(command)
 
 
@@ -137,16 +137,6 @@ def job_column() -> Column:
     return Column("job", no_wrap=True, min_width=36)
 
 
-def status(job: str, as_json: Json = False) -> None:
-    """Show a job: where it is, where its time went, and what its workflow stored."""
-    need_workflows()  # they say how to read what they stored
-    found = inspect.describe(read_id(job))
-    if as_json:
-        print(json.dumps(found, default=str))
-        return
-    show(found)
-
-
 def result(
     job: str,
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for the end of the job.")] = 0,
@@ -227,57 +217,6 @@ def _all_ready(rows: list[dict[str, Any]]) -> None:
             "; ".join(wrong) or f"no worker runs on {gethostname()}: start one with dramatiq pipeline.actors"
         )
     print(f"{len(rows)} ready")
-
-
-def show(found: dict[str, Any]) -> None:
-    """One job for people."""
-    job = found["job"]
-    out.print(
-        f"[bold]{job['id']}[/bold]  {job['workflow']}.{job['phase']}  [bold]{job['status']}[/bold]", highlight=False
-    )
-    for name in (
-        "attempts",
-        "crashes",
-        "priority",
-        "trace_id",
-        "idempotency_key",
-        "expires_at",
-        "wait_reason",
-        "next_retry_at",
-        "locked_by",
-        "error_message",
-    ):
-        if job[name]:
-            out.print(f"  {name.replace('_', ' ')}: {job[name]}", highlight=False, markup=False)
-    if job["tags"]:
-        out.print(f"  tags: {', '.join(job['tags'])}", highlight=False, markup=False)
-    table = Table("phase", "try", "what", "seconds", "how it ended", "worker", "error")
-    for part in found["timeline"]:
-        table.add_row(
-            part["phase"],
-            str(part["attempt"]),
-            part["part"],
-            f"{part['seconds']:.3f}",
-            part["outcome"] or "",
-            part["worker"] or "",
-            (part["error"] or "")[:80],
-        )
-    out.print(table)
-    if found["steps"]:
-        out.print(_steps(found["steps"]))
-    if job["result"]:
-        out.print_json(data=job["result"])
-    if found["output"] is not None:
-        out.print_json(data=json.loads(json.dumps(found["output"], default=str)))
-
-
-def _steps(found: list[dict[str, Any]]) -> Table:
-    """The oldest first."""
-    table = Table("phase", "step", "kept", "bytes", "result")
-    for step in reversed(found):
-        preview = step["preview"] if len(step["preview"]) <= 80 else f"{step['preview'][:80]}…"
-        table.add_row(step["phase"], escape(step["name"]), f"{step['at']:%F %T}", str(step["size"]), escape(preview))
-    return table
 
 
 def _span(option: str, time: str | None) -> timedelta | None:

@@ -18,7 +18,7 @@ export const job = {
     before.job.status !== after.job.status && ENDED.has(after.job.status)
       ? `Job ${short(after.job.id)} ${after.job.status}.`
       : null,
-  render({ job, body, result, timeline: parts, attempts, steps, output }, context) {
+  render({ job, body, result, timeline: parts, attempts, steps, output, why }, context) {
     return [
       h(
         "nav",
@@ -37,6 +37,7 @@ export const job = {
           { class: "error", "aria-label": "Error", "data-key": "error" },
           h("h2", null, "Error"),
           cut(job.error_message),
+          why && log(why),
         ),
       h("div", { "data-key": "timeline" }, section("Where its time went", timeline(parts))),
       h(
@@ -46,7 +47,7 @@ export const job = {
           "Attempts",
           table({
             label: "Attempts",
-            columns: ATTEMPTS,
+            columns: attemptColumns(job, context),
             rows: attempts,
             key: (one) => String(one.fence),
             empty: "No attempt has ended yet.",
@@ -174,6 +175,42 @@ function copy(text) {
   });
 }
 
+/** Why an attempt failed: its traceback, and what its phase logged last. */
+function log(one) {
+  return h(
+    "div",
+    { class: "log", "data-key": `log ${one.fence}` },
+    h("h3", null, `${one.phase}, try ${one.attempt}: ${one.outcome} `, when(one.finished_at)),
+    one.traceback && h("pre", { class: "text whole", tabindex: "0", "aria-label": "Traceback" }, one.traceback),
+    one.lines && h("h3", null, "Last lines"),
+    one.lines && h("pre", { class: "text whole", tabindex: "0", "aria-label": "Last lines" }, one.lines),
+  );
+}
+
+/** Logs that were asked for, by job and fence. */
+const opened = new Map();
+
+async function open(job, one, { refresh }) {
+  const key = `${job.id} ${one.fence}`;
+  if (opened.has(key)) opened.delete(key);
+  else opened.set(key, await get(`/v1/jobs/${job.id}/attempts/${one.fence}`));
+  await refresh();
+}
+
+function errorOf(job, one, context) {
+  const shown = opened.get(`${job.id} ${one.fence}`);
+  return [
+    one.error ? cut(one.error, 160) : waited(one),
+    one.log && button(shown ? "Hide log" : "Show log", () => attempt(() => open(job, one, context)), "tiny"),
+    shown && log(shown),
+  ];
+}
+
+const attemptColumns = (job, context) => [
+  ...ATTEMPTS,
+  { name: "Error", wide: true, cell: (one) => errorOf(job, one, context) },
+];
+
 const ATTEMPTS = [
   { name: "Outcome", cell: (one) => pill(one.outcome.replace("_", " "), one.outcome) },
   { name: "Phase", cell: (one) => one.phase },
@@ -185,11 +222,6 @@ const ATTEMPTS = [
     cell: (one) => (one.started_at ? duration(seconds(one.started_at, one.finished_at)) : "–"),
   },
   { name: "Worker", cell: (one) => h("span", { class: "mono soft" }, one.worker ?? "–") },
-  {
-    name: "Error",
-    wide: true,
-    cell: (one) => (one.error ? cut(one.error, 160) : waited(one)),
-  },
 ];
 
 const STEPS = [
