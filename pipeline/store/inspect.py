@@ -24,6 +24,7 @@ LOGS = text(f"SELECT l.traceback, l.lines, {ATTEMPT} WHERE l.job_id = :id ORDER 
 STEPS = text("""SELECT phase, name, at, octet_length(value) AS size,
     CASE WHEN length(left(value, 1001)) > 1000 THEN left(value, 1000) || '…' ELSE value END AS preview
     FROM pipeline.steps WHERE job_id = :id ORDER BY at DESC, phase, name LIMIT 200""")
+WAITS = text("SELECT waits_for, due_at FROM pipeline.job_status(ARRAY[CAST(:id AS uuid)])")
 STATUS = text("SELECT status FROM pipeline.jobs WHERE id = :id")
 SAME = text("SELECT body = CAST(:body AS jsonb) AND priority = :priority FROM pipeline.jobs WHERE id = :id")
 ROW = """id, workflow, phase, status, priority, attempts, max_attempts, crashes, created_at, updated_at, completed_at,
@@ -70,9 +71,12 @@ def look(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
     attempts = [dict(part) for part in connection.execute(ATTEMPTS, {"id": job_id}).mappings()]
     steps = [dict(step) for step in connection.execute(STEPS, {"id": job_id}).mappings()]
     output = _output(row["workflow"])
+    waits_for, due_at = connection.execute(WAITS, {"id": job_id}).one()
     failed = next((one["fence"] for one in attempts if one["log"]), None)
     return {
         "job": dict(row),
+        "waits_for": waits_for,
+        "due_at": due_at,
         "timeline": timeline,
         "attempts": attempts,
         "why": None if failed is None else log(connection, job_id, failed),

@@ -140,6 +140,8 @@ def show(who: Viewer, job_id: JobId) -> JobDetail:  # noqa: ARG001
     row["tags"] = row["tags"] or []
     return JobDetail(
         job=JobRow.model_validate(row),
+        waits_for=found["waits_for"],
+        due_at=found["due_at"],
         body=shorten(row["body"]),
         result=shorten(row["result"]),
         timeline=found["timeline"],

@@ -42,7 +42,7 @@ class Part(BaseModel):
 
     phase: str
     attempt: int
-    part: str = Field(description="queued, throttled, snoozed, backing off, running or failed")
+    part: str = Field(description="waiting (to be sent), queued, throttled, snoozed, backing off, running or failed")
     started_at: datetime
     ended_at: datetime
     seconds: float
@@ -87,6 +87,8 @@ class JobDetail(BaseModel):
     """Everything about a job. Long texts and lists in body, result and output are cut, and say so."""
 
     job: JobRow
+    waits_for: str | None = Field(description="why it does not run just now")
+    due_at: datetime | None = Field(description="until when, if it waits for a time")
     body: dict[str, Any]
     result: dict[str, Any] | None = Field(description="what its phases returned, by phase")
     timeline: list[Part]
@@ -141,7 +143,7 @@ class Worker(BaseModel):
     started_at: datetime
     heartbeat_at: datetime
     age: float = Field(description="seconds since the last heartbeat")
-    state: str = Field(description="alive, not_consuming, missing or stopped")
+    state: str = Field(description="alive, not_consuming, missing, stopped or died")
     not_consuming: list[str] = Field(description="queues that it should consume and does not")
     stuck: int = Field(description="threads in a call that cannot be interrupted; others took their places")
     running: int

@@ -15,6 +15,8 @@ ENDED = frozenset(
     {"succeeded", "retried", "exhausted", "failed", "crashed", "stale", "poisoned", "undeliverable", "expired"}
 )
 
+FINAL = frozenset({"exhausted", "failed", "poisoned", "undeliverable", "expired"})
+
 
 def compute() -> Stats:
     """The cluster now."""
@@ -24,7 +26,7 @@ def compute() -> Stats:
         moment = reading.moment(connection, CAP)
         workers = reading.worker_states(connection)
     rates = _rates(recent)
-    idle = {"ended_per_second": 0.0, "succeeded_per_second": 0.0, "error_rate": 0.0}
+    idle = {"ended_per_second": 0.0, "succeeded_per_second": 0.0, "failed_per_second": 0.0, "error_rate": 0.0}
     phases = [Phase.model_validate({**phase._asdict(), **rates.get(phase.queue, idle)}) for phase in found]
     return Stats(
         at=moment.at,
@@ -44,11 +46,13 @@ def _rates(recent: Iterable[Recent]) -> dict[str, dict[str, float]]:
     """Waits and cancels are no attempts that ended: they neither count nor spoil the error rate."""
     found: dict[str, dict[str, float]] = {}
     for queue, outcome, n, seconds in recent:
-        row = found.setdefault(queue, {"ended_per_second": 0.0, "succeeded_per_second": 0.0})
+        row = found.setdefault(queue, {"ended_per_second": 0.0, "succeeded_per_second": 0.0, "failed_per_second": 0.0})
         if outcome in ENDED:
             row["ended_per_second"] += n / seconds
         if outcome == "succeeded":
             row["succeeded_per_second"] += n / seconds
+        if outcome in FINAL:
+            row["failed_per_second"] += n / seconds
     for row in found.values():
         ended = row["ended_per_second"]
         row["error_rate"] = min(max(1 - row["succeeded_per_second"] / ended, 0.0), 1.0) if ended else 0.0

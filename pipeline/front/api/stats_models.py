@@ -15,7 +15,7 @@ class Phase(BaseModel):
     queue: str
     workflow: str
     phase: str
-    waiting: dict[str, int] = Field(description="jobs not sent yet, by reason; gate = for room in the queue or pool")
+    waiting: dict[str, int] = Field(description="not sent yet, by reason: paused, queue_full, pool_full, sending, …")
     queued: int = Field(description="messages in the broker")
     running: int
     retryable: int
@@ -28,6 +28,7 @@ class Phase(BaseModel):
     oldest_seconds: float | None = Field(description="age of the oldest job that waits for a thread")
     ended_per_second: float = Field(description="attempts that ended, over the last minute")
     succeeded_per_second: float
+    failed_per_second: float = Field(description="attempts that ended their job as failed, over the last minute")
     error_rate: float = Field(description="share of ended attempts that retried, crashed or failed; 0 … 1")
 
 

@@ -188,7 +188,7 @@ def workers(
     """Worker processes, living and recently gone."""
     rows = inspect.workers()
     if ready:
-        _all_ready([row for row in rows if row["host"] == gethostname() and row["state"] != "stopped"])
+        _all_ready([row for row in rows if row["host"] == gethostname() and row["state"] not in ("stopped", "died")])
         return
     if as_json:
         print(json.dumps(rows, default=str))

@@ -16,6 +16,7 @@ from pipeline.dev.services import ServiceError, use_private_servers
 from pipeline.front.cli import api, dead, jobs, phases, run, show, verify, watch, workflows
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import LOCKED, is_locked
+from pipeline.observe import logs
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -45,6 +46,8 @@ def _options(version: Version = False) -> None:
 
 def main() -> None:
     """Errors on purpose are one message and exit code 1 (what was asked for) or 3 (servers)."""
+    # To standard error: what a command prints is for people and scripts. Servers choose their own form.
+    logs.configure("console", "WARNING")
     try:
         use_private_servers()
         (app if _is_ours(sys.argv[1:2]) else whole())()

@@ -27,8 +27,6 @@ FACTS = (
     "trace_id",
     "idempotency_key",
     "expires_at",
-    "wait_reason",
-    "next_retry_at",
     "locked_by",
     "cause",
     "error_message",
@@ -82,6 +80,9 @@ def show(found: dict[str, Any]) -> None:
     for name in FACTS:
         if job[name] and (name != "cause" or job["status"] == "failed"):
             out.print(f"  {name.replace('_', ' ')}: {job[name]}", highlight=False, markup=False)
+    for name in ("waits_for", "due_at"):
+        if found[name]:
+            out.print(f"  {name.replace('_', ' ')}: {found[name]}", highlight=False, markup=False)
     if job["tags"]:
         out.print(f"  tags: {', '.join(job['tags'])}", highlight=False, markup=False)
     table = Table("phase", "try", "what", "seconds", "how it ended", "worker", "error")

@@ -30,6 +30,7 @@ GRANT EXECUTE ON FUNCTION
     pipeline.relay_lag(),
     pipeline.phases_waited_for(),
     pipeline.capacity(pipeline.phases),
+    pipeline.gate_reason(pipeline.phases),
     pipeline.list_jobs(text, text, text, uuid, integer, integer, text),
     pipeline.timeline(uuid),
     pipeline.worker_name(text, integer),

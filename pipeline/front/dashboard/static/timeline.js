@@ -4,7 +4,7 @@ import { h } from "/static/dom.js";
 import { duration, moment, percent } from "/static/format.js";
 import { pill, table } from "/static/parts.js";
 
-const KINDS = ["queued", "throttled", "snoozed", "backing off", "running", "failed"];
+const KINDS = ["waiting", "queued", "throttled", "snoozed", "backing off", "running", "failed"];
 const kindOf = (part) => part.part.replace(" ", "-");
 const ROOM_FOR_WORDS = 9;
 

@@ -18,7 +18,7 @@ export const job = {
     before.job.status !== after.job.status && ENDED.has(after.job.status)
       ? `Job ${short(after.job.id)} ${after.job.status}.`
       : null,
-  render({ job, body, result, timeline: parts, attempts, steps, output, why }, context) {
+  render({ job, body, result, timeline: parts, attempts, steps, output, why, waits_for: waits, due_at: due }, context) {
     return [
       h(
         "nav",
@@ -30,7 +30,7 @@ export const job = {
       heading([pill(job.status), h("span", { class: "mono id" }, job.id)], {
         aside: context.mayAct ? actions(job, context) : null,
       }),
-      facts(job),
+      facts(job, waits, due),
       job.error_message &&
         h(
           "section",
@@ -79,7 +79,7 @@ export const job = {
   },
 };
 
-function facts(job) {
+function facts(job, waits, due) {
   const fact = (name, ...value) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value));
   return h(
     "dl",
@@ -92,11 +92,11 @@ function facts(job) {
       ? fact("Took", duration(seconds(job.created_at, job.completed_at)))
       : fact("Age", duration(Math.floor(seconds(job.created_at)))),
     job.completed_at && fact("Ended", when(job.completed_at)),
-    job.next_retry_at && !job.completed_at && fact("Due", when(job.next_retry_at)),
-    job.wait_reason && !job.completed_at && fact("Waits for", job.wait_reason.replace("_", " ")),
+    waits && fact("Waits for", waits.replaceAll("_", " ")),
+    due && fact("Due", when(due)),
     job.progress_total && fact("Progress", progress(job.progress_done ?? 0, job.progress_total, { label: "Progress" })),
     job.priority !== null && fact("Priority", job.priority),
-    job.rate_limit && fact("RateLimit", job.rate_limit),
+    job.rate_limit && fact("Rate limit", job.rate_limit),
     job.batch_id && fact("Batch", h("span", { class: "mono", title: job.batch_id }, short(job.batch_id))),
     job.locked_by && fact("Worker", h("span", { class: "mono" }, job.locked_by)),
     fact(
