@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipeline.declare.backoff import Backoff, exponential
+    from pipeline.declare.children import End, Ends
     from pipeline.declare.errors import (
         BadInput,
         Cancelled,
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
     )
     from pipeline.declare.extension import View, extend
     from pipeline.declare.job import Done, Job
+    from pipeline.declare.next import Children
     from pipeline.declare.phase import Throttle
     from pipeline.handle import AsyncJobHandle, JobHandle, job
     from pipeline.journey.rate_limits import pause_rate_limit, set_rate_limit
-    from pipeline.journey.submit import cancel, open_batch, replay, seal_batch, submit, submit_many
+    from pipeline.journey.submit import cancel, open_batch, replay, seal_batch, signal, submit, submit_many
     from pipeline.observe.instruments import count
     from pipeline.phase import Phase
     from pipeline.store.database import engine
@@ -45,7 +47,10 @@ __all__ = [
     "Backoff",
     "BadInput",
     "Cancelled",
+    "Children",
     "Done",
+    "End",
+    "Ends",
     "Job",
     "JobCancelled",
     "JobDispatcher",
@@ -77,6 +82,7 @@ __all__ = [
     "run_handler",
     "seal_batch",
     "set_rate_limit",
+    "signal",
     "submit",
     "submit_many",
 ]
@@ -86,6 +92,7 @@ _HOMES = {
     "pipeline.phase": ("Phase",),
     "pipeline.workflow": ("Workflow",),
     "pipeline.declare.backoff": ("Backoff", "exponential"),
+    "pipeline.declare.children": ("End", "Ends"),
     "pipeline.declare.errors": (
         "BadInput",
         "Cancelled",
@@ -99,6 +106,7 @@ _HOMES = {
     ),
     "pipeline.declare.extension": ("View", "extend"),
     "pipeline.declare.job": ("Done", "Job"),
+    "pipeline.declare.next": ("Children",),
     "pipeline.declare.phase": ("Throttle",),
     "pipeline.handle": ("AsyncJobHandle", "JobHandle", "job"),
     "pipeline.journey.rate_limits": ("pause_rate_limit", "set_rate_limit"),
@@ -107,6 +115,7 @@ _HOMES = {
         "open_batch",
         "replay",
         "seal_batch",
+        "signal",
         "submit",
         "submit_many",
     ),

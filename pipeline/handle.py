@@ -17,7 +17,8 @@ from pipeline.declare.errors import BadInput, JobCancelled, JobFailed, Misuse
 from pipeline.declare.registry import result_codec
 from pipeline.declare.states import Status
 from pipeline.journey.ends import ends
-from pipeline.journey.submit import cancel, replay
+from pipeline.journey.submit import cancel, replay, signal
+from pipeline.store.gateway.client import SignalAnswer
 from pipeline.store.gateway.results import JobStatus
 
 Result_co = TypeVar("Result_co", covariant=True, default=Any)
@@ -75,6 +76,10 @@ class JobHandle(Generic[Result_co]):
         """Start the phase of the failed job again, with fresh budgets. False if the job is not failed."""
         return replay(None, self.id)
 
+    def signal(self, event: str, body: object = None) -> SignalAnswer:
+        """Tell the job of an event, in a transaction of its own; see ``pipeline.signal``."""
+        return signal(None, self.id, event, body)
+
     def _look(self, seconds: float) -> JobStatus:
         with _answer_expected(self.id):
             return _block(self.id, _at_once(self.id), seconds, "status")
@@ -117,6 +122,10 @@ class AsyncJobHandle(Generic[Result_co]):
     async def replay(self) -> bool:
         """Start the phase of the failed job again, with fresh budgets. False if the job is not failed."""
         return await asyncio.to_thread(replay, None, self.id)
+
+    async def signal(self, event: str, body: object = None) -> SignalAnswer:
+        """Tell the job of an event, in a transaction of its own; see ``pipeline.signal``."""
+        return await asyncio.to_thread(signal, None, self.id, event, body)
 
     async def _look(self, seconds: float) -> JobStatus:
         with _answer_expected(self.id):

@@ -16,7 +16,7 @@ from pipeline.declare.job import Write
 from pipeline.declare.phase import PhaseSpec
 from pipeline.journey.attempt import Attempt
 from pipeline.journey.write import settle_with_write
-from pipeline.store.group_commit import Completed, Succeeded
+from pipeline.store.group_commit import Completed, Completion, Succeeded
 from pipeline.store.shared_writes import SharedWrites
 from tests.attempts import attempt
 from tests.db import steps
@@ -47,7 +47,7 @@ class Worker:
         return attempt(PhaseSpec(workflow, "act"), hold.job, hold.fence)
 
     def settle(self, held: Attempt, write: Write) -> None:
-        settle_with_write(cast("WorkerProcess", self), held, write, result=None, continuing=None)
+        settle_with_write(cast("WorkerProcess", self), Completion(held, None), write)
 
     def succeeded(self) -> list[Any]:
         return [one.job_id for one, completed in self.ends if completed == Succeeded()]

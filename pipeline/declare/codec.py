@@ -14,6 +14,7 @@ from typing_extensions import TypeVar
 
 from pipeline.declare.errors import Misuse
 from pipeline.declare.job import PLAIN, Done, Job, _has_no_number
+from pipeline.declare.next import Children
 
 # So many of a value's mistakes are named.
 MOST = 5
@@ -170,6 +171,9 @@ def _result(hint: Any) -> Any:
     if origin is Done:
         result = get_args(hint)[0] if get_args(hint) else Any
         return Any if isinstance(result, TypeVar) else result
+    if origin is Children:
+        # How they ended is the engine's to say.
+        return Any
     return Nothing if origin is Callable else hint
 
 

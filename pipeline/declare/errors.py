@@ -40,6 +40,8 @@ class Snooze(PipelineError):
     asked for it. Such waits grow longer, and after a hundred in a row without progress each costs an execution.
     """
 
+    step: str | None = None
+
     def __init__(self, seconds: float, reason: str = "snoozed", detail: str = "", *, asked: bool = False) -> None:
         super().__init__(detail or f"waits {seconds:.1f} s: {reason}")
         self.seconds = 0.0 if math.isnan(seconds) else min(max(float(seconds), 0.0), LONGEST)
@@ -103,11 +105,15 @@ class GiveUp:
 
 @dataclass(frozen=True)
 class SnoozeFor:
-    """Wait at no cost. ``asked``: because the other side asked for it, which is free only so many times."""
+    """Wait at no cost. ``asked``: because the other side asked for it, which is free only so many times.
+
+    ``step``: kept with the wait, as a step that need not be done again.
+    """
 
     seconds: float
     reason: str
     asked: bool = field(default=False, compare=False)
+    step: str | None = field(default=None, compare=False)
 
 
 Verdict = Retry | GiveUp | SnoozeFor
@@ -116,7 +122,7 @@ Verdict = Retry | GiveUp | SnoozeFor
 def classify(error: BaseException, now: datetime) -> Verdict:
     """Decide what ``error`` means. Unknown exceptions count as transient."""
     if isinstance(error, Snooze):
-        return SnoozeFor(error.seconds, error.reason, error.asked)
+        return SnoozeFor(error.seconds, error.reason, error.asked, error.step)
     if isinstance(error, Permanent):
         return GiveUp()
     if isinstance(error, Transient):

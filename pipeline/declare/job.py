@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ import orjson
 from typing_extensions import TypeVar
 
 from pipeline.declare.errors import Cancelled, Misuse, StaleClaim
+from pipeline.declare.next import Children, Next, Policy
 from pipeline.declare.phase import idempotency_key
 from pipeline.declare.services import DONE, Rows, Services, Then, Waited
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Executable
 
     from pipeline.declare.steps import Steps
+    from pipeline.workflow import Workflow
 
 OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_UUID
 Taken = ParamSpec("Taken")
@@ -113,10 +116,14 @@ class Done(Generic[Result_co]):
     ``write`` is a list of statements, or a function that gets an SQLAlchemy connection and must only write. What it
     does commits together with the job's transition and the hand-over to the next phase, or not at all. Other jobs'
     writes share the transaction while they are short. A function may be called twice; one call counts.
+    ``after``: the next phase begins so long after this one.
     """
 
     result: Result_co | None = None
     write: Write | Sequence[Statement] | None = None
+    after: timedelta | None = None
+    next: Next | None = field(default=None, repr=False)
+    children: Children[Any] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.write is not None and not callable(self.write) and not isinstance(self.write, list | tuple):
@@ -140,9 +147,11 @@ class AsJson:
 
 
 def as_done(value: object) -> Done:
-    """What a phase function returned, as a ``Done``: a result, a function that writes, or a Done itself."""
+    """What a phase function returned, as a ``Done``: a result, a function that writes, children, or a Done itself."""
     if isinstance(value, Done):
         return value
+    if isinstance(value, Children):
+        return Done(next=Next(batch=value.batch), children=value)
     if callable(value):
         return Done(write=value)
     return Done(result=value)
@@ -162,6 +171,8 @@ def perform(work: Callable[..., Any], job: Job[Any], takes: Sequence[Argument]) 
     return work(job, **{one.argument: one.value(job) for one in takes})
 
 
+Child = TypeVar("Child")
+ChildResult = TypeVar("ChildResult")
 NOBODY = UUID(int=0)
 
 
@@ -257,6 +268,55 @@ class Job(Generic[Body_co]):
     def step_key(self, name: str) -> str:
         """The idempotency key of a step: the same for every attempt; outside systems spot a repeated call by it."""
         return f"{self.idempotency_key}:{name}"
+
+    def sleep(self, name: str, duration: timedelta) -> Waited:
+        """Wait so long, holding nothing: the phase ends here, and begins anew when the time is over.
+
+        It then comes past here at once: steps and sleeps of this name are behind it. Costs no budget.
+        """
+        return self._steps.sleep(name, duration)
+
+    def goto(self, phase: Callable[..., Any] | str, result: Returned | None = None) -> Returned:
+        """Return it from a phase: the job continues with this phase of its workflow, an earlier one or a later one.
+
+        ``result`` is this phase's. Phases that the job comes to once more run their steps once more.
+        """
+        from pipeline.declare.branches import goto  # which needs this module first
+
+        return cast("Returned", goto(self, phase, result))
+
+    def finish(self, result: Returned | None = None) -> Returned:
+        """Return it from a phase: the job has succeeded, whatever phases there are. ``result`` is the job's."""
+        return cast("Returned", Done(result, next=Next(finish=True)))
+
+    def wait_for(self, event: str, *, timeout: timedelta | None = None, default: Returned | None = None) -> Returned:
+        """Return it from a phase: the job continues with the next one when it is told of the event, and holds nothing.
+
+        ``pipeline.signal(job, event, body)`` tells it, before the wait or while it waits. The body is this phase's
+        result, or ``default`` when the time is over.
+        """
+        from pipeline.declare.branches import wait_for  # which needs this module first
+
+        return cast("Returned", wait_for(event, timeout, default))
+
+    def spawn(
+        self,
+        workflow: Workflow[Child, ChildResult] | str,
+        bodies: Iterable[Child | Mapping[str, Any]],
+        *,
+        policy: Policy = "best_effort",
+        priority: int = 0,
+    ) -> Children[ChildResult]:
+        """Return it from a phase: a job of the workflow for each body, up to 100,000. The job waits for their ends, and
+        holds nothing; a later phase takes them, in order, as an argument of this phase's name: ``look: Ends[Page]``.
+
+        ``policy``: ``best_effort`` waits for all of them, however they end; ``all`` fails this job as soon as one
+        does not succeed; ``any`` continues with the first that succeeds. Those that are no longer waited for are
+        cancelled, and so are all of them with this job.
+        """
+        from pipeline.declare.branches import spawn  # which needs this module first
+
+        return spawn(self, workflow, bodies, policy, priority)
 
     @cached_property
     def _steps(self) -> Steps:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from inspect import Parameter
-from typing import Any
+from typing import Any, get_args, get_origin
 
+from pipeline.declare.children import EarlierEnds, Ends
 from pipeline.declare.codec import Codec, DoesNotFit, Earlier, annotation_of, codec_of, parameters, returned
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
@@ -25,7 +26,7 @@ class DeclaredPhase:
     work: Work
     body: Codec = PLAIN
     result: Codec = PLAIN
-    takes: tuple[Earlier, ...] = ()
+    takes: tuple[Earlier | EarlierEnds, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,16 @@ class DeclaredWorkflow:
         self.phases.append(declared)
         return declared
 
-    def _takes(self, spec: PhaseSpec, work: Work, local: Mapping[str, Any] | None) -> tuple[Earlier, ...]:
+    def _takes(self, spec: PhaseSpec, work: Work, local: Mapping[str, Any] | None) -> tuple[Earlier | EarlierEnds, ...]:
         earlier = {phase.spec.name.replace("-", "_"): phase.spec.name for phase in self.phases}
-        found = []
+        found: list[Earlier | EarlierEnds] = []
         for one in parameters(work):
             if one.name in earlier:
-                codec = codec_of(annotation_of(work, one.name, local))
-                found.append(Earlier(one.name, earlier[one.name], codec, one.default))
+                hint = annotation_of(work, one.name, local)
+                if (get_origin(hint) or hint) is Ends:
+                    found.append(EarlierEnds(one.name, earlier[one.name], codec_of(*get_args(hint) or (Any,))))
+                else:
+                    found.append(Earlier(one.name, earlier[one.name], codec_of(hint), one.default))
             elif one.default is Parameter.empty:
                 raise TypeError(
                     f"phase {spec.queue} takes {one.name!r}, which is no earlier phase of the workflow; "

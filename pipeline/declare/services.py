@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, Generic, TypeVar
+from uuid import UUID
 
 from pipeline.declare.errors import Misuse
 
@@ -123,6 +124,10 @@ class Services:
         raise RuntimeError(
             "this job has no database: pass services=FakeServices(keep=…) when you build a Job in a test"
         )
+
+    def ends(self, batch: UUID, after: UUID | None, skip: int, most: int) -> Sequence[Mapping[str, Any]] | LaterRows:
+        """How children ended: id, workflow, status, error, result."""
+        raise RuntimeError("this job has no database: give the phase a list of End(…) in a test")
 
     @cached_property
     def calls(self) -> Calls:

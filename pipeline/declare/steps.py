@@ -9,13 +9,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
+from pipeline.declare.branches import asleep
 from pipeline.declare.codec import Codec, DoesNotFit, codec_of, returned
-from pipeline.declare.errors import Misuse, Permanent, StaleClaim
+from pipeline.declare.errors import Misuse, Permanent, Snooze, StaleClaim
 from pipeline.declare.phase import BODY_LIMIT
+from pipeline.declare.services import DONE, Then, Waited
 
 if TYPE_CHECKING:
     from pipeline.declare.job import Job
@@ -54,6 +57,20 @@ class Steps:
         if waits:
             return self._job.services.calls.coroutine("step", lambda: self._take(name, work, codec, waits=True))
         return at_once(self._take(name, work, codec, waits=False))
+
+    def sleep(self, name: str, duration: timedelta) -> Waited:
+        """Snooze, unless an earlier attempt has slept for this name; to be awaited in an ``async def`` phase."""
+        _check_name(name)
+        error = asleep(name, duration)
+        waits = self._job.services.asynchronous
+        if waits is False or (waits is None and not _in_a_loop()):
+            at_once(self._sleep(name, error, waits=False))
+            return DONE
+        return Then(self._job.services.calls.later("sleep", lambda: self._sleep(name, error, waits=True)))
+
+    async def _sleep(self, name: str, error: Snooze, *, waits: bool) -> None:
+        if not (await self._step(name, waits)).kept:
+            raise error
 
     def _waits(self, name: str, function: Callable[..., Any]) -> bool:
         """Whether the step is awaited. Misuse if the function does not go with the phase."""

@@ -17,6 +17,7 @@ from uuid import UUID
 from dramatiq.middleware import raise_thread_exception
 
 from pipeline.broker.inbound import Inbound
+from pipeline.declare.branches import next_of
 from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import Misuse, Permanent
 from pipeline.declare.job import AsJson, Done, Job, Write, as_done, decode, perform
@@ -25,6 +26,7 @@ from pipeline.declare.registry import BadBody, DeclaredPhase
 from pipeline.declare.services import Services
 from pipeline.journey import checkpoint, steps, unclaimed
 from pipeline.journey.checkpoint import Interrupted
+from pipeline.journey.children import SHARED_CHILDREN, submit_children
 from pipeline.journey.message import InvalidEnvelope, compose, read_ref
 from pipeline.journey.rate_limits import take_permit
 from pipeline.observe import failpoints, logs
@@ -262,22 +264,25 @@ async def settle(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase, 
         finished(worker, attempt, done)
         return
     attempt.result = result = encode_result(phase, done)
-    continuing = worker.advance.way(attempt)
-    if done.write is None:
+    following = next_of(phase.spec, done)
+    continuing = worker.advance.way(attempt) if following is None else None
+    if done.write is None and done.children is None:
         if attempt.finish():
             signal = None if continuing is None else attempt.place.signal()
-            worker.committer.complete(Completion(attempt, result, continuing, signal))
+            worker.committer.complete(Completion(attempt, result, continuing, following, signal))
             if signal is not None:
                 await attempt.place.wait(signal)
         return
     from pipeline.journey.write import settle_with_write  # which needs this module first
 
-    write = attempt.place.writer(attempt, done)
-    # An async function's statements come one by one: it gets a transaction of its own.
-    shares = not inspect.iscoroutinefunction(done.write)
-    await attempt.place.call(
-        partial(settle_with_write, worker, attempt, write, result=result, continuing=continuing, shares=shares)
-    )
+    write: Write
+    # An async function's statements come one by one, and many children take long: both get transactions of their own.
+    if done.children is not None:
+        write, shares = partial(submit_children, attempt, done.children), len(done.children.bodies) <= SHARED_CHILDREN
+    else:
+        write, shares = attempt.place.writer(attempt, done), not inspect.iscoroutinefunction(done.write)
+    completion = Completion(attempt, result, continuing, following)
+    await attempt.place.call(partial(settle_with_write, worker, completion, write, shares=shares))
 
 
 def finished(worker: WorkerProcess, attempt: Attempt, completed: Completed) -> None:
@@ -585,6 +590,9 @@ class AttemptServices(Services):
 
     def keep(self, statement: str, parameters: Mapping[str, Any]) -> bool:
         return checkpoint.keep_rows(self._attempt, statement, parameters)
+
+    def ends(self, batch: UUID, after: UUID | None, skip: int, most: int) -> Sequence[Mapping[str, Any]]:
+        return checkpoint.read_ends(batch, after, skip, most)
 
     async def kept_steps(self) -> Mapping[str, str]:
         return await steps.kept(self._attempt)

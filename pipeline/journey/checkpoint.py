@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 from dramatiq.middleware import Interrupt
 from sqlalchemy import Connection
@@ -29,6 +30,12 @@ def read_rows(statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping
     """A short query of a phase, in a transaction of its own."""
     with database.engine().connect() as connection:
         return session.read(connection, statement, parameters)
+
+
+def read_ends(batch: UUID, after: UUID | None, skip: int, most: int) -> Sequence[Mapping[str, Any]]:
+    """How children ended, some after one, in the order in which they were submitted."""
+    with database.engine().connect() as connection:
+        return settlement.ends(connection, batch, after, skip, most)
 
 
 def report_progress(attempt: Attempt, done: int, total: int) -> bool:

@@ -158,8 +158,8 @@ def decide(
     if isinstance(error, Crashed):
         return Crash(str(error))
     match classify(error, now):
-        case SnoozeFor(seconds, reason, asked):
-            return Snooze(reason, seconds, describe(error), asked=asked)
+        case SnoozeFor(seconds, reason, asked, step):
+            return Snooze(reason, seconds, describe(error), asked=asked, step=step)
         case GiveUp():
             return Fail(describe(error))
         case _:

@@ -177,6 +177,34 @@ def replay(caller: Caller, job_id: UUID) -> bool | Coroutine[Any, Any, bool]:
 
 
 @overload
+def signal(caller: SyncCaller | None, job_id: UUID, event: str, body: object = None) -> client.SignalAnswer: ...
+
+
+@overload
+def signal(
+    caller: AsyncCaller, job_id: UUID, event: str, body: object = None
+) -> Coroutine[Any, Any, client.SignalAnswer]: ...
+
+
+def signal(
+    caller: Caller, job_id: UUID, event: str, body: object = None
+) -> client.SignalAnswer | Coroutine[Any, Any, client.SignalAnswer]:
+    """Tell a job of an event, in the caller's transaction; see ``job.wait_for``.
+
+    >>> signal(session, job.id, "approved", {"by": "Ada"})
+
+    ``delivered``: the job waited for it and continues, with the body as the result of the phase that waited. ``kept``:
+    the job will find it when it waits for it; also if it came after the wait's time was over. ``final``: the job has
+    ended. ``unknown_job``: there is none. BadInput if the body is not valid JSON.
+    """
+    try:
+        encoded = PLAIN.encode(body)
+    except ValueError as error:
+        raise BadInput(f"the body of event {event!r} is not valid JSON: {error}") from None
+    return run(caller, client.signal(job_id, event, encoded.decode()))
+
+
+@overload
 def open_batch(caller: SyncCaller | None, then: str | None = None, body: Mapping[str, Any] | None = None) -> UUID: ...
 
 

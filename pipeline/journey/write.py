@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,22 +38,15 @@ class _Before(Exception):
         self.completed = completed
 
 
-def complete_with_write(
-    worker_no: int,
-    attempt: Attempt,
-    write: Write,
-    result: str | None,
-    continuing: str | None = None,
-    *,
-    tries: int | None = None,
-) -> Completed:
+def complete_with_write(worker_no: int, completion: Completion, write: Write, *, tries: int | None = None) -> Completed:
     """The phase's own writes, the fenced transition, the history and the hand-over: one commit, or nothing.
 
     The write is repeated, and not the phase, while PostgreSQL cannot just now or another transaction holds the job's
     row. Between two tries nothing is kept locked, and the time is not the attempt's: each try is bounded by itself.
     After so many ``tries`` that found the row locked, StillLocked is raised.
     """
-    complete = partial(complete_all, worker_no=worker_no, completions=[Completion(attempt, result, continuing)])
+    attempt = completion.attempt
+    complete = partial(complete_all, worker_no=worker_no, completions=[completion])
     pause, locked = FIRST_PAUSE, 0
     while True:
         try:
@@ -107,30 +101,24 @@ def _ask_for_row(attempt: Attempt) -> None:
             raise StillLocked
 
 
-def settle_with_write(
-    worker: WorkerProcess,
-    attempt: Attempt,
-    write: Write,
-    *,
-    result: str | None,
-    continuing: str | None,
-    shares: bool = True,
-) -> None:
+def settle_with_write(worker: WorkerProcess, completion: Completion, write: Write, *, shares: bool = True) -> None:
     """End the attempt, sharing a commit if it can; while an application holds its job, without its thread."""
+    attempt = completion.attempt
     attempt.begin_write()
     if shares:
-        shared = worker.writes.complete(SharedWrite(Completion(attempt, result, continuing), write))
+        shared = worker.writes.complete(SharedWrite(completion, write))
         if shared is not None:
             finished(worker, attempt, shared)
             return
-    complete = partial(complete_with_write, worker.no, attempt, write, result)
     try:
-        finished(worker, attempt, complete(continuing, tries=TRIES))
+        finished(worker, attempt, complete_with_write(worker.no, completion, write, tries=TRIES))
     except StillLocked:
         worker.log.info(
             "settled later: another transaction holds the job", job=str(attempt.job_id), fence=attempt.fence
         )
         attempt.detach()
+        # Its place is free from here on: another worker takes the next phase.
+        complete = partial(complete_with_write, worker.no, replace(completion, continuing=None), write)
         threading.Thread(target=_settle_later, args=(worker, attempt, complete), daemon=True).start()
     except SQLAlchemyError as error:
         # Also what only a COMMIT finds.

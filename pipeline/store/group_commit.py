@@ -31,7 +31,7 @@ HOLD_ALL = "SELECT pipeline.hold_all(%s::uuid[], %s::bigint[])"
 # Whether this very statement moved the job: an earlier one may have, whose answer was lost.
 COMPLETE_ALL = """SELECT verdict, fence, send, max_attempts, isolated, at,
         verdict IN ('done', 'handed_over') OR (verdict = 'continued' AND at = now())
-    FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::text[]) ORDER BY place"""
+    FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::text[], %s::jsonb[]) ORDER BY place"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ log = logs.get("pipeline.committer")
 COMPLETE = """SELECT place, verdict, max_attempts, fence, send, at,
         NULL AS body, NULL AS result, NULL::integer AS attempts, NULL::integer AS crashes,
         isolated, NULL::smallint AS priority, NULL AS holder, NULL AS trace_id, NULL AS span_id
-    FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::text[])"""
+    FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::text[], %s::jsonb[])"""
 KEEP = """SELECT place, verdict, NULL::integer AS max_attempts, NULL::bigint AS fence, NULL::bigint AS send,
         NULL::timestamptz AS at, NULL AS body, NULL AS result, NULL::integer AS attempts, NULL::integer AS crashes,
         NULL::boolean AS isolated, NULL::smallint AS priority, NULL AS holder, NULL AS trace_id, NULL AS span_id
@@ -310,12 +310,14 @@ class Keep:
 class Completion:
     """A finished phase; ``continuing`` is the next one's queue if this worker may continue with the job.
 
+    ``following``: what comes after it, if that is not the next phase at once (JSON, see pipeline.declare.next).
     Whoever may continue waits for the ``signal``: until then its place is kept for the job.
     """
 
     attempt: Attempt
     result: str | None
     continuing: str | None = None
+    following: str | None = None
     signal: Signal | None = None
 
     def answered(self) -> None:
@@ -432,11 +434,13 @@ def _reach(group: Group) -> None:
 
 def _completion_values(completions: Sequence[Completion]) -> tuple[Any, ...]:
     results = [c.result for c in completions]
+    following = [c.following for c in completions]
     return (
         _array(c.attempt.job_id.hex for c in completions),
         _array(c.attempt.fence for c in completions),
         results if any(results) else _array(results),
         _array(c.continuing for c in completions),
+        following if any(following) else _array(following),
     )
 
 

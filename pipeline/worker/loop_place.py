@@ -10,6 +10,7 @@ from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 from pipeline.declare.job import Done, Job, Write
 from pipeline.declare.services import LaterRows, Services
@@ -62,6 +63,11 @@ class LoopServices(Services):
 
     def keep(self, statement: str, parameters: Mapping[str, Any]) -> Awaitable[bool]:
         return self.calls.later("keep", partial(self._call, self._services.keep, statement, parameters))
+
+    def ends(self, batch: UUID, after: UUID | None, skip: int, most: int) -> LaterRows:
+        ask: Callable[[], Awaitable[Sequence[Mapping[str, Any]]]]
+        ask = partial(self._call, self._services.ends, batch, after, skip, most)
+        return LaterRows(self.calls.later("ends", ask))
 
     async def kept_steps(self) -> Mapping[str, str]:
         return await self._services.kept_steps()

@@ -70,6 +70,7 @@ def everything(db: Db) -> dict[str, list[Row]]:
         "outbox": rows(db, "SELECT * FROM pipeline.outbox ORDER BY job_id"),
         "attempts": rows(db, "SELECT * FROM pipeline.attempts ORDER BY job_id, fence"),
         "steps": rows(db, "SELECT * FROM pipeline.steps ORDER BY job_id, phase, name"),
+        "signals": rows(db, "SELECT * FROM pipeline.signals ORDER BY job_id, seq"),
         "batches": rows(db, "SELECT * FROM pipeline.batches ORDER BY id"),
         "places": rows(db, "SELECT * FROM pipeline.places ORDER BY phase_id, number"),
         "keys": rows(db, "SELECT * FROM pipeline.keys ORDER BY workflow, key"),
@@ -180,15 +181,17 @@ def complete(
     worker_no: int = 1,
     *,
     continuing: str | None = None,
+    following: Row | None = None,
 ) -> Row:
     [answer] = rows(
         db,
-        "SELECT * FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::text[])",
+        "SELECT * FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::text[], %s::jsonb[])",
         worker_no,
         [hold.job],
         [hold.fence],
         [None if result is None else Jsonb(result)],
         [continuing],
+        [None if following is None else Jsonb(following)],
     )
     return answer
 

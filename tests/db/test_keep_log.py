@@ -32,5 +32,9 @@ def test_they_go_with_the_job(database: Db) -> None:
     assert steps.rows(database, LOGS, hold.job) == []
     database.execute("SELECT pipeline.keep_log(%s, 1, 'x', NULL)", (hold.job,))
     [found] = steps.rows(database, "SELECT * FROM pipeline.verify(true)")
-    assert (found["problem"], found["subject"], found["detail"]) == ("logs without a job", str(hold.job), "1 logs")
+    assert (found["problem"], found["subject"], found["detail"]) == (
+        "steps, events or logs without a job",
+        str(hold.job),
+        "1 rows",
+    )
     assert steps.rows(database, "SELECT * FROM pipeline.verify(true)") == []

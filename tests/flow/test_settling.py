@@ -22,7 +22,7 @@ from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.settle import settle_error
 from pipeline.journey.write import complete_with_write
 from pipeline.store import database
-from pipeline.store.group_commit import Repeated
+from pipeline.store.group_commit import Completion, Repeated
 from tests.attempts import attempt
 from tests.db import steps
 from tests.place import ISOLATED, Place
@@ -63,7 +63,7 @@ def test_a_write_whose_answer_was_lost_while_it_committed_is_kept_once(place: Pl
             wire = socket.socket(fileno=os.dup(database.raw(connection).fileno()))
             threading.Timer(0.3, lambda: wire.shutdown(socket.SHUT_RDWR)).start()
 
-    completed = complete_with_write(1, claim_of(hold.job, hold.fence), write, None)
+    completed = complete_with_write(1, Completion(claim_of(hold.job, hold.fence), None), write)
     assert completed == Repeated()
     assert len(calls) > 1
     assert place.count("SELECT count(*) FROM ledger") == 1

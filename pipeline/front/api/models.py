@@ -42,7 +42,9 @@ class Part(BaseModel):
 
     phase: str
     attempt: int
-    part: str = Field(description="waiting (to be sent), queued, throttled, snoozed, backing off, running or failed")
+    part: str = Field(
+        description="waiting (to be sent), queued, running, failed, or what it waited for: backing off, snoozed, …"
+    )
     started_at: datetime
     ended_at: datetime
     seconds: float

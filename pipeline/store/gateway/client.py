@@ -21,6 +21,7 @@ SUBMIT = Statement(
 )
 CANCEL = Statement("SELECT pipeline.cancel(%s::uuid, %s)")
 REPLAY = Statement("SELECT pipeline.replay(%s::uuid)")
+SIGNAL = Statement("SELECT pipeline.signal(%s::uuid, %s, %s::jsonb)")
 OPEN_BATCH = Statement("SELECT pipeline.open_batch(%s, %s::jsonb)")
 SEAL_BATCH = Statement("SELECT pipeline.seal_batch(%s::uuid)")
 
@@ -40,6 +41,9 @@ SendAnswer = Literal[
     "queue_full",
     "unknown_job",
 ]
+
+# What became of an event: the job waited for it; it is kept until the job waits; the job has ended, or there is none.
+SignalAnswer = Literal["delivered", "kept", "final", "unknown_job"]
 
 
 def submit_many(
@@ -92,6 +96,11 @@ def replay(job_id: UUID) -> Call[bool]:
     return Call(REPLAY, (str(job_id),), _truth)
 
 
+def signal(job_id: UUID, event: str, body: str) -> Call[SignalAnswer]:
+    """Tell a job of an event; the body is JSON."""
+    return Call(SIGNAL, (str(job_id), event, body), _word)
+
+
 def open_batch(then: str | None, body: str) -> Call[UUID]:
     """A new batch; ``body`` is the JSON of the job that is submitted when the batch is complete."""
     return Call(OPEN_BATCH, (then, body), _id)
@@ -121,6 +130,10 @@ def _id(column: list[Any]) -> UUID:
 def _ids(column: list[Any]) -> list[UUID]:
     # asyncpg has a class of its own for them, which not every encoder of JSON knows.
     return [one if type(one) is UUID else UUID(str(one)) for one in column]
+
+
+def _word(column: list[Any]) -> Any:
+    return column[0]
 
 
 def _truth(column: list[Any]) -> bool:

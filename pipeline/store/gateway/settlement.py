@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, TextClause, text
 
 from pipeline.declare.states import Outcome
+
+if TYPE_CHECKING:
+    from pipeline.declare.next import Children
 
 HOLD = text("SELECT pipeline.hold(:id, :fence)")
 KEEP_STEP = text("SELECT verdict FROM pipeline.keep_steps(ARRAY[:id], ARRAY[:fence], ARRAY[:name], ARRAY[:value])")
@@ -17,6 +21,8 @@ KEEP_LOG = text("SELECT pipeline.keep_log(:id, :fence, :traceback, :lines)")
 PROGRESS = text("SELECT pipeline.progress(:id, :fence, :done, :total)")
 ALIVE = text("SELECT pipeline.alive(:holder), extract(epoch FROM now() - pg_postmaster_start_time())")
 LAST_OUTCOME = text("SELECT outcome FROM pipeline.attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 1")
+SPAWN = "SELECT pipeline.spawn(%s, %s, %s, %s, %s::jsonb[], %s, %s)"
+ENDS = text("SELECT id, status, error, result FROM pipeline.ends(:batch, CAST(:after AS uuid), :skip, :most)")
 TAKE_OVER = text("SELECT pipeline.take_over(:worker, :id, :send, :holder, :fence, :delivery)")
 TELL_MAINTENANCE = text("SELECT pg_notify('pipeline_maintenance', 'dead')")
 
@@ -43,12 +49,16 @@ class Fail:
 
 @dataclass(frozen=True)
 class Snooze:
-    """A wait of ``delay`` seconds that costs nothing; ``asked``: the other side asked for it, which is bounded."""
+    """A wait of ``delay`` seconds that costs nothing; ``asked``: the other side asked for it, which is bounded.
+
+    ``step``: kept with it, as a step that need not be done again.
+    """
 
     reason: str
     delay: float
     error: str | None
     asked: bool
+    step: str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,7 @@ Transition = Retry | Fail | Snooze | Release | Crash
 STATEMENTS: dict[type[Transition], TextClause] = {
     Retry: text("SELECT pipeline.retry(:id, :fence, :error, :delay)"),
     Fail: text("SELECT pipeline.fail(:id, :fence, :error)"),
-    Snooze: text("SELECT pipeline.snooze(:id, :fence, 'snoozed', :reason, :delay, :error, :asked)"),
+    Snooze: text("SELECT pipeline.snooze(:id, :fence, 'snoozed', :reason, :delay, :error, :asked, :step)"),
     Release: text("SELECT pipeline.snooze(:id, :fence, 'released', 'shutdown', 0, NULL)"),
     Crash: text("SELECT pipeline.crash(:id, :fence, 'crashed', :error, true)"),
 }
@@ -113,6 +123,18 @@ def keep_step(connection: Connection, job_id: UUID, fence: int, name: str, value
     values = {"id": job_id, "fence": fence, "name": name, "value": value}
     verdict: Kept = connection.execute(KEEP_STEP, values).scalar_one()
     return verdict
+
+
+def spawn(connection: Connection, parent: UUID, children: Children[Any], bodies: Sequence[str]) -> None:
+    """Submit some of a job's children; their batch is sealed by the completion of the job's phase."""
+    named = (children.policy, children.workflow, list(bodies), children.priority, children.traceparent)
+    connection.exec_driver_sql(SPAWN, (parent, children.batch, *named))
+
+
+def ends(connection: Connection, batch: UUID, after: UUID | None, skip: int, most: int) -> list[Mapping[str, Any]]:
+    """How children ended, in the order in which they were submitted."""
+    values = {"batch": batch, "after": after, "skip": skip, "most": most}
+    return [dict(row) for row in connection.execute(ENDS, values).mappings()]
 
 
 def kept_steps(connection: Connection, job_id: UUID, phase: str) -> dict[str, str]:

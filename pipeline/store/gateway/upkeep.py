@@ -16,7 +16,7 @@ LISTEN = "LISTEN pipeline_maintenance"
 ONE_AT_A_TIME = "SELECT pg_try_advisory_lock('pipeline.installation'::regclass::oid::integer, %s)"
 PRUNE = "SELECT pipeline.prune(make_interval(secs => %s), %s, make_interval(secs => %s))"
 ROLL_UP = "SELECT pipeline.roll_up()"
-FINISH_BATCHES = "SELECT pipeline.finish_batches()"
+FINISH_BATCHES = "SELECT pipeline.finish_batches(), pipeline.cancel_superfluous()"
 EXPIRE = "SELECT pipeline.expire_due()"
 # Counted up to ten thousand a phase: a report must not read a million waiting rows.
 DEPTHS = """
@@ -116,9 +116,12 @@ def roll_up(connection: Wire) -> None:
 
 
 def finish_batches(connection: Wire) -> bool:
-    """Count the ends of children. True if a batch is held by another transaction and must be asked for again."""
+    """Count the ends of children, and cancel those that nobody waits for any more.
+
+    True if something is held by another transaction, or left over, and must be asked for again.
+    """
     row = connection.execute(FINISH_BATCHES).fetchone()
-    return bool(row and row[0])
+    return bool(row and any(row))
 
 
 def expire(connection: Wire) -> float:

@@ -7,6 +7,7 @@ GRANT EXECUTE ON FUNCTION
     pipeline.cancel(uuid, text),
     pipeline.cancel_many(uuid[], text),
     pipeline.replay(uuid, bigint, timestamptz),
+    pipeline.signal(uuid, text, jsonb),
     pipeline.open_batch(text, jsonb),
     pipeline.seal_batch(uuid),
     pipeline.request_send(uuid, text),

@@ -18,9 +18,11 @@ from uuid import UUID
 
 import orjson
 
+from pipeline.declare.branches import next_of
 from pipeline.declare.errors import Cancelled, GiveUp, PipelineError, SnoozeFor, StaleClaim, classify
 from pipeline.declare.job import Done, as_done, perform
 from pipeline.journey.attempt import Attempt, encode_result, job_of
+from pipeline.journey.children import submit_children
 from pipeline.journey.settle import TRIES, describe
 from pipeline.journey.steps import keep_alone
 from pipeline.journey.write import StillLocked, complete_with_write
@@ -28,7 +30,7 @@ from pipeline.observe import failpoints
 from pipeline.observe.lines import Printed, called, in_logs
 from pipeline.observe.tracebacks import formatted
 from pipeline.store import database
-from pipeline.store.group_commit import Completed, HandedOver, Repeated
+from pipeline.store.group_commit import Completed, Completion, HandedOver, Repeated
 from pipeline.worker.isolation import wire
 from pipeline.worker.isolation.declarations import Declarations, declared
 from pipeline.worker.isolation.processes import at_most, memory
@@ -119,12 +121,12 @@ class Child:
         job.services.calls.check()
         if order["dies"]:
             failpoints.die()
-        result = encode_result(phase, done)
-        if done.write is None:
+        result, following = encode_result(phase, done), next_of(phase.spec, done)
+        if done.write is None and done.children is None:
             # Encoded as a thread would: what JSON makes of it is what later phases get, and it cannot fail again.
-            return {"kind": "done", "result": result}
-        write = partial(self._write, done) if inspect.iscoroutinefunction(done.write) else done.execute
-        complete = partial(complete_with_write, order["worker_no"], attempt, write, result)
+            return {"kind": "done", "result": result, "following": following}
+        completion = Completion(attempt, result, following=following)
+        complete = partial(complete_with_write, order["worker_no"], completion, self._writer(attempt, done))
         try:
             completed = complete(tries=TRIES)
         except StillLocked:
@@ -135,6 +137,11 @@ class Child:
 
     def _done(self, returned: object) -> Done:
         return as_done(self._await(returned) if inspect.iscoroutine(returned) else returned)
+
+    def _writer(self, attempt: Attempt, done: Done) -> Callable[[Connection], object]:
+        if done.children is not None:
+            return partial(submit_children, attempt, done.children)
+        return partial(self._write, done) if inspect.iscoroutinefunction(done.write) else done.execute
 
     def _write(self, done: Done, connection: Connection) -> None:
         async def ask(work: Callable[[Connection], Any]) -> Any:
@@ -168,8 +175,8 @@ def _kind(completed: Completed) -> str:
 def _error(error: BaseException) -> Answer:
     told: Answer = {"error": describe(error), "planned": isinstance(error, PipelineError)}
     match classify(error, datetime.now(UTC)):
-        case SnoozeFor(seconds, reason, asked):
-            return {"kind": "snooze", "seconds": seconds, "reason": reason, "asked": asked, **told}
+        case SnoozeFor(seconds, reason, asked, step):
+            return {"kind": "snooze", "seconds": seconds, "reason": reason, "asked": asked, "step": step, **told}
         case GiveUp():
             return {"kind": "fail", "traceback": formatted(error), **told}
         case _:

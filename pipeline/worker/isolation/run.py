@@ -11,6 +11,7 @@ import orjson
 
 from pipeline.declare.errors import Cancelled, Crashed, Permanent, PipelineError, Snooze, StaleClaim, Transient
 from pipeline.declare.job import AsJson, Done
+from pipeline.declare.next import decode_next
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.observe import failpoints
 from pipeline.store.group_commit import Completed, HandedOver, Repeated, Succeeded
@@ -159,7 +160,8 @@ def _read(worker: WorkerProcess, attempt: Attempt, answer: dict[str, Any]) -> Do
         attempt.job.has_folder = answer["folder"]
     match answer["kind"]:
         case "done":
-            return Done(None if (text := answer["result"]) is None else AsJson(text))
+            result = None if (text := answer["result"]) is None else AsJson(text)
+            return Done(result, next=decode_next(answer["following"]))
         case "succeeded":
             return Succeeded()
         case "handed_over":
@@ -182,11 +184,17 @@ def _read(worker: WorkerProcess, attempt: Attempt, answer: dict[str, Any]) -> Do
     raise error from ChildTraceback(text)
 
 
+def _snooze(answer: dict[str, Any]) -> Snooze:
+    error = Snooze(answer["seconds"], answer["reason"], answer["error"], asked=answer["asked"])
+    error.step = answer["step"]
+    return error
+
+
 def _error(answer: dict[str, Any]) -> PipelineError:
     said = answer["error"]
     match answer["kind"]:
         case "snooze":
-            error: PipelineError = Snooze(answer["seconds"], answer["reason"], said, asked=answer["asked"])
+            error: PipelineError = _snooze(answer)
         case "fail":
             error = Permanent(said)
         case "memory":

@@ -4,8 +4,19 @@ import { h } from "/static/dom.js";
 import { duration, moment, percent } from "/static/format.js";
 import { pill, table } from "/static/parts.js";
 
-const KINDS = ["waiting", "queued", "throttled", "snoozed", "backing off", "running", "failed"];
-const kindOf = (part) => part.part.replace(" ", "-");
+const KINDS = [
+  "waiting",
+  "queued",
+  "throttled",
+  "not due",
+  "waiting for children",
+  "waiting for an event",
+  "snoozed",
+  "backing off",
+  "running",
+  "failed",
+];
+const kindOf = (part) => part.part.replaceAll(" ", "-");
 const ROOM_FOR_WORDS = 9;
 
 export function timeline(parts) {
@@ -46,7 +57,7 @@ export function timeline(parts) {
 const isBad = (part) => part.outcome && !["succeeded", "snoozed", "released"].includes(part.outcome);
 
 function legend(sums, all, parts) {
-  const key = (kind) => h("span", { class: `key ${kind.replace(" ", "-")}`, "aria-hidden": "true" });
+  const key = (kind) => h("span", { class: `key ${kind.replaceAll(" ", "-")}`, "aria-hidden": "true" });
   return h(
     "ul",
     { class: "legend" },

@@ -38,8 +38,11 @@ BEGIN
         SELECT sum(ended)::integer AS ended, sum(failed)::integer AS failed FROM ends HAVING count(*) > 0
     )
     UPDATE pipeline.batches b SET remaining = b.remaining - t.ended, failed = b.failed + t.failed FROM tally t WHERE b.id = p_batch;
+    SELECT * INTO v_batch FROM pipeline.batches b WHERE b.id = p_batch AND b.sealed AND b.parent_job IS NOT NULL AND b.answered_at IS NULL
+        AND (b.remaining = 0 OR (b.policy = 'all' AND b.failed > 0) OR (b.policy = 'any' AND b.total - b.remaining > b.failed));
+    IF FOUND AND NOT pipeline.answer_parent(v_batch) THEN RETURN false; END IF;
     UPDATE pipeline.batches SET completed_at = now()
-    WHERE id = p_batch AND sealed AND remaining = 0 AND completed_at IS NULL RETURNING * INTO v_batch;
+    WHERE id = p_batch AND sealed AND remaining = 0 AND completed_at IS NULL AND (parent_job IS NULL OR answered_at IS NOT NULL) RETURNING * INTO v_batch;
     IF FOUND AND v_batch.callback_workflow IS NOT NULL THEN
         v_job := pipeline.submit(v_batch.callback_workflow, v_batch.callback_body || jsonb_build_object(
             'batch', jsonb_build_object('id', p_batch, 'total', v_batch.total, 'failed', v_batch.failed)));
@@ -78,5 +81,8 @@ END $$;
 -- For the leader of maintenance: add up what is left. True if a batch was held by somebody, to be asked for again soon.
 CREATE OR REPLACE FUNCTION pipeline.finish_batches() RETURNS boolean LANGUAGE sql AS $$
     SELECT coalesce(NOT bool_and(pipeline.finish_batch(e.batch_id)), false)
-    FROM (SELECT DISTINCT batch_id FROM pipeline.batch_ends) e
+    FROM (SELECT batch_id FROM pipeline.batch_ends
+          -- Counted, and the parent's row was held.
+          UNION SELECT b.id FROM pipeline.batches b WHERE b.completed_at IS NULL AND b.parent_job IS NOT NULL AND b.answered_at IS NULL
+              AND b.sealed AND (b.remaining = 0 OR b.policy <> 'best_effort')) e
 $$;

@@ -117,4 +117,5 @@ BEGIN
     DELETE FROM pipeline.attempts WHERE job_id = ANY (p_jobs);
     DELETE FROM pipeline.attempt_logs WHERE job_id = ANY (p_jobs);
     DELETE FROM pipeline.steps WHERE job_id = ANY (p_jobs);
+    DELETE FROM pipeline.signals WHERE job_id = ANY (p_jobs);
 END $$;

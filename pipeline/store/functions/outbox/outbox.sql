@@ -27,12 +27,12 @@ CREATE OR REPLACE FUNCTION pipeline.submit_many(
 RETURNS SETOF uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_phase pipeline.phases := pipeline.first_phase(p_workflow);
-    v_ids uuid[] := '{}';
+    v_ids uuid[];
     v_body jsonb;
     v_id uuid;
     v_trace text;
     v_span text;
-    v_count integer;
+    v_count integer := 0;
     v_moment timestamptz := coalesce(p_due, now() + p_debounce);
     v_due timestamptz := v_moment;
     v_reason text := CASE WHEN v_moment IS NOT NULL THEN 'scheduled' END;
@@ -46,10 +46,12 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'PL002', MESSAGE = format('priority %s is outside 0 … 9', p_priority),
             HINT = '0 is the default, 9 goes first';
     END IF;
+    -- Of one moment they are in no order: sorted, the order of ids is that of the bodies.
+    v_ids := ARRAY(SELECT pipeline.new_id() AS id FROM generate_series(1, cardinality(p_bodies)) ORDER BY id);
     FOREACH v_body IN ARRAY coalesce(p_bodies, '{}') LOOP
-        v_ids := v_ids || pipeline.new_id();
+        v_count := v_count + 1;
         IF pipeline.wrong_body(v_body, 65536) THEN
-            PERFORM pipeline.refuse_body(v_body, cardinality(v_ids));
+            PERFORM pipeline.refuse_body(v_body, v_count);
         END IF;
     END LOOP;
     PERFORM pipeline.refuse_tags(v_tags) WHERE v_tags IS NOT NULL;
@@ -163,8 +165,8 @@ BEGIN
     -- Nothing here waits for a lock: a row that somebody else has is left for the next look.
     IF EXISTS (SELECT 1 FROM pipeline.outbox d WHERE d.due_at <= now()) THEN
         -- A job whose rate limit has a rate waits for it next, unless it waited for a permit of its own: it has that now.
-        UPDATE pipeline.outbox o SET (due_at, reason) = (
-            SELECT CASE WHEN q.again THEN 'infinity'::timestamptz END, CASE WHEN q.again THEN 'rate_limit' ELSE o.reason END
+        UPDATE pipeline.outbox o SET (due_at, reason, waits_for) = (
+            SELECT CASE WHEN q.again THEN 'infinity'::timestamptz END, CASE WHEN q.again THEN 'rate_limit' ELSE o.reason END, NULL
             FROM (SELECT o.reason IS DISTINCT FROM 'rate_limit' AND pipeline.has_rate(o.rate_limit) AS again) q)
         WHERE o.job_id = ANY (ARRAY(
             SELECT d.job_id FROM pipeline.outbox d WHERE d.due_at <= now() ORDER BY d.due_at LIMIT p_most FOR UPDATE SKIP LOCKED));

@@ -3,10 +3,11 @@
 -- p_continue: the queue in which the worker can continue with the job. It does so unless an older job or one of a higher
 -- priority waits at that gate, the phase is paused, throttled or of another kind, its pool is full, or one failure could
 -- end the job there: its message would be dead-lettered in the wrong queue.
+-- p_next: what comes after the phase, where that is not the next one at once (pipeline.next_phase).
 -- Verdicts: 'done', 'continued', 'handed_over', 'lost', 'repeated' when this very attempt had committed before, or
 -- 'locked' when another transaction holds the row: nothing was done for it, ask again.
 CREATE OR REPLACE FUNCTION pipeline.complete(
-    p_worker integer, p_ids uuid[], p_fences bigint[], p_results jsonb[], p_continue text[])
+    p_worker integer, p_ids uuid[], p_fences bigint[], p_results jsonb[], p_continue text[], p_next jsonb[] DEFAULT NULL)
 RETURNS TABLE (place integer, verdict text, fence bigint, send bigint, max_attempts integer, isolated boolean, at timestamptz)
 -- The settings: a session that carries users' writes as well plans like any other.
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
@@ -17,13 +18,15 @@ DECLARE
     v_left integer[];
     v_leave uuid[];
     v_ended uuid[];
+    v_turns uuid[];
     v_waits boolean := false;
     v_child boolean;
     v_pooled boolean;
     v_awaited boolean;
+    v_turned boolean;
     v_id uuid;
 BEGIN
-    FOR place, verdict, fence, send, max_attempts, isolated, at, v_id, v_phase, v_child, v_pooled, v_awaited IN
+    FOR place, verdict, fence, send, max_attempts, isolated, at, v_id, v_phase, v_child, v_pooled, v_awaited, v_turned IN
         WITH held AS MATERIALIZED (
             SELECT j.id, j.fence, j.locked_by, j.workflow, j.phase, j.priority, j.batch_id, j.attempts, j.ready_at,
                    j.next_retry_at, j.sent_at, j.locked_at, j.wait_reason
@@ -31,16 +34,17 @@ BEGIN
         ), step AS MATERIALIZED (
             SELECT a.place::integer, h.*, a.result, ph.id AS phase_id, ph.pool IS NOT NULL AS pooled,
                    nx.id AS next_id, nx.phase AS next_phase, nx.isolated AS next_isolated, nx.max_attempts,
+                   a.next, CASE WHEN a.next IS NOT NULL THEN pipeline.due_after(a.next) END AS due,
                    CASE WHEN nx.queue = a.continuing AND nx.isolated = ph.isolated AND nx.throttle_count IS NULL
                              AND nx.max_attempts > 1 AND nx.max_crashes > 1 AND (nx.paused_until > now()) IS NOT TRUE
                              AND pipeline.is_first(nx.id, h.priority, h.id)
                         THEN nx.pool IS NULL OR pipeline.take_place(nx.id, nx.pool, h.id)
                         ELSE false END AS continues
-            FROM unnest(p_ids, p_fences, p_results, p_continue) WITH ORDINALITY AS a(id, fence, result, continuing, place)
+            FROM unnest(p_ids, p_fences, p_results, p_continue, p_next) WITH ORDINALITY AS a(id, fence, result, continuing, next, place)
                  -- Only a running job has a holder.
                  JOIN held h ON h.id = a.id AND h.fence = a.fence AND h.locked_by IS NOT NULL
                  JOIN pipeline.phases ph ON ph.workflow = h.workflow AND ph.phase = h.phase
-                 LEFT JOIN pipeline.phases nx ON nx.id = ph.next_id
+                 LEFT JOIN pipeline.phases nx ON nx.id = CASE WHEN a.next IS NULL THEN ph.next_id ELSE pipeline.next_phase(ph, a.next, h.fence) END
         ), moved AS (
             UPDATE pipeline.jobs j
             SET status = CASE WHEN s.next_id IS NULL THEN 'succeeded' WHEN s.continues THEN 'running' ELSE 'pending' END,
@@ -54,7 +58,8 @@ BEGIN
                               ELSE coalesce(j.result, '{}') || jsonb_build_object(j.phase, s.result) END,
                 completed_at = CASE WHEN s.next_id IS NULL THEN now() END,
                 ready_at = now(), updated_at = now(), locked_at = now(), heartbeat_at = now(), sent_at = now(),
-                isolated = s.next_isolated, next_retry_at = NULL, wait_reason = NULL, waits = 0,
+                isolated = s.next_isolated, waits = 0, next_retry_at = CASE WHEN s.due < 'infinity' THEN s.due END,
+                wait_reason = CASE WHEN s.due IS NOT NULL THEN coalesce(split_part(pipeline.next_wait(s.next), ':', 1), 'after') END,
                 progress_done = NULL, progress_total = NULL, error_message = NULL,
                 -- The rate limit is the first phase's outside system.
                 rate_limit = CASE WHEN s.next_id IS NULL THEN j.rate_limit END
@@ -68,14 +73,16 @@ BEGIN
             FROM step s
         ), waits AS (
             UPDATE pipeline.outbox o
-            SET phase_id = s.next_id, seq = DEFAULT, sent_at = NULL, sent_by = NULL, rate_limit = NULL, reserved = false
+            SET phase_id = s.next_id, seq = DEFAULT, sent_at = NULL, sent_by = NULL, rate_limit = NULL, reserved = false,
+                due_at = s.due, waits_for = CASE WHEN s.due IS NOT NULL THEN pipeline.next_wait(s.next) END
             FROM step s WHERE o.job_id = s.id AND s.next_id IS NOT NULL AND NOT s.continues
         ), ended AS (
             DELETE FROM pipeline.outbox o USING step s WHERE o.job_id = s.id AND s.next_id IS NULL
             RETURNING o.job_id, o.awaited
         )
         SELECT s.place, CASE WHEN s.next_id IS NULL THEN 'done' WHEN s.continues THEN 'continued' ELSE 'handed_over' END,
-               m.fence, m.send, s.max_attempts, s.next_isolated, now(), s.id, s.phase_id, s.next_id IS NULL AND s.batch_id IS NOT NULL, s.pooled, e.awaited
+               m.fence, m.send, s.max_attempts, s.next_isolated, now(), s.id, s.phase_id, s.next_id IS NULL AND s.batch_id IS NOT NULL, s.pooled, e.awaited,
+               s.next IS NOT NULL AND s.next_id IS NOT NULL
         FROM step s JOIN moved m ON m.place = s.place LEFT JOIN ended e ON e.job_id = s.id
     LOOP
         v_answered := v_answered || place;
@@ -83,12 +90,16 @@ BEGIN
         IF v_child THEN v_ended := v_ended || v_id; END IF;
         -- As pipeline.leave_outbox.
         IF v_awaited THEN PERFORM pg_notify('pipeline_ended', v_id::text); END IF;
+        IF v_turned THEN v_turns := v_turns || v_id; END IF;
         IF v_pooled THEN
             v_left := v_left || v_phase;
             v_leave := v_leave || v_id;
         END IF;
         RETURN NEXT;
     END LOOP;
+    IF v_turns IS NOT NULL THEN
+        PERFORM pipeline.begin_waiting(v_turns);
+    END IF;
     IF v_left IS NOT NULL THEN
         PERFORM pipeline.leave_place(v_left, v_leave);
     END IF;

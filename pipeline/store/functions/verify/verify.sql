@@ -82,15 +82,30 @@ BEGIN
         RETURN NEXT;
     END LOOP;
     FOR v_row IN
-        SELECT g.what, g.job_id, count(*) AS n FROM (
-            SELECT 'steps' AS what, s.job_id FROM pipeline.steps s
-            UNION ALL SELECT 'logs', l.job_id FROM pipeline.attempt_logs l) g
-        WHERE NOT EXISTS (SELECT 1 FROM pipeline.jobs j WHERE j.id = g.job_id) GROUP BY g.what, g.job_id ORDER BY g.job_id
+        SELECT s.job_id, count(*) AS n FROM (SELECT job_id FROM pipeline.steps UNION ALL SELECT job_id FROM pipeline.signals
+                                             UNION ALL SELECT job_id FROM pipeline.attempt_logs) s
+        WHERE NOT EXISTS (SELECT 1 FROM pipeline.jobs j WHERE j.id = s.job_id) GROUP BY s.job_id ORDER BY s.job_id
     LOOP
-        problem := format('%s without a job', v_row.what); subject := v_row.job_id; detail := format('%s %s', v_row.n, v_row.what);
+        problem := 'steps, events or logs without a job'; subject := v_row.job_id; detail := format('%s rows', v_row.n);
         IF p_repair THEN
-            DELETE FROM pipeline.steps s WHERE v_row.what = 'steps' AND s.job_id = v_row.job_id;
-            DELETE FROM pipeline.attempt_logs l WHERE v_row.what = 'logs' AND l.job_id = v_row.job_id;
+            DELETE FROM pipeline.steps s WHERE s.job_id = v_row.job_id;
+            DELETE FROM pipeline.signals s WHERE s.job_id = v_row.job_id;
+            DELETE FROM pipeline.attempt_logs l WHERE l.job_id = v_row.job_id;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    FOR v_row IN
+        SELECT o.job_id, o.waits_for FROM pipeline.outbox o JOIN pipeline.jobs j ON j.id = o.job_id
+        WHERE o.waits_for IS NOT NULL AND (o.due_at IS NULL OR (o.due_at > now() AND CASE
+            WHEN o.waits_for LIKE 'event:%' THEN EXISTS (
+                SELECT 1 FROM pipeline.signals s WHERE s.job_id = o.job_id AND 'event:' || s.name = o.waits_for AND s.taken_at IS NULL)
+            ELSE NOT EXISTS (SELECT 1 FROM pipeline.batches b WHERE 'children:' || b.id = o.waits_for AND b.answered_at IS NULL) END))
+        ORDER BY o.job_id FOR NO KEY UPDATE OF j SKIP LOCKED
+    LOOP
+        problem := 'waits for what has come'; subject := v_row.job_id; detail := v_row.waits_for;
+        IF p_repair AND NOT pipeline.deliver(v_row.job_id) THEN
+            UPDATE pipeline.outbox o SET waits_for = NULL, due_at = NULL WHERE o.job_id = v_row.job_id AND o.waits_for = v_row.waits_for;
+            PERFORM pipeline.wake();
         END IF;
         RETURN NEXT;
     END LOOP;

@@ -11,7 +11,7 @@ LANGUAGE sql STABLE AS $$
         FROM pipeline.attempts a WHERE a.job_id = p_job
         UNION ALL
         SELECT j.phase, j.fence + CASE WHEN j.status = 'running' THEN 0 ELSE 1 END, j.attempts + 1, j.ready_at,
-               j.next_retry_at, coalesce(j.sent_at, o.sent_at), j.locked_at, now(), NULL, j.locked_by,
+               coalesce(j.next_retry_at, CASE WHEN o.waits_for IS NOT NULL THEN now() END), coalesce(j.sent_at, o.sent_at), j.locked_at, now(), NULL, j.locked_by,
                coalesce(j.wait_reason, o.reason), NULL
         FROM pipeline.jobs j LEFT JOIN pipeline.outbox o ON o.job_id = j.id WHERE j.id = p_job AND j.completed_at IS NULL
     ), moments AS (
@@ -29,7 +29,9 @@ LANGUAGE sql STABLE AS $$
             (0, CASE WHEN b.unkept THEN 'snoozed' ELSE 'failed' END,
              coalesce(b.before, CASE WHEN b.unkept THEN (SELECT j.created_at FROM pipeline.jobs j WHERE j.id = p_job) END, b.ready_at),
              b.ready_at),
-            (1, CASE b.wait_reason WHEN 'backoff' THEN 'backing off' WHEN 'throttled' THEN 'throttled' ELSE 'snoozed' END, b.ready_at, b.due),
+            (1, CASE b.wait_reason WHEN 'backoff' THEN 'backing off' WHEN 'throttled' THEN 'throttled' WHEN 'after' THEN 'not due'
+                    WHEN 'children' THEN 'waiting for children' WHEN 'event' THEN 'waiting for an event' WHEN 'signalled' THEN 'waiting for an event'
+                    ELSE 'snoozed' END, b.ready_at, b.due),
             (2, 'waiting', b.due, b.sent),
             (3, 'queued', b.sent, b.begin),
             (4, 'running', b.begin, b.finished_at)) AS p(n, part, t0, t1)
