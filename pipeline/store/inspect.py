@@ -31,7 +31,6 @@ ROW = """id, workflow, phase, status, priority, attempts, max_attempts, crashes,
     next_retry_at, locked_by, wait_reason, progress_done, progress_total, batch_id, rate_limit, trace_id,
     idempotency_key, coalesce(tags, '{}') AS tags, expires_at,
     left(error_message, 4000) AS error_message"""
-LIST = text("SELECT ids, floor FROM pipeline.list_jobs(:workflow, :phase, :status, :before, :limit, p_tag => :tag)")
 JOBS = text(f"SELECT {ROW} FROM pipeline.jobs WHERE id = ANY (:ids) ORDER BY id DESC")  # noqa: S608
 BATCH = """SELECT id, total, remaining, failed, sealed, callback_workflow, callback_job, created_at, completed_at
     FROM pipeline.batches WHERE id < :before"""
@@ -64,17 +63,17 @@ def describe(job_id: UUID) -> dict[str, Any]:
 
 def look(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
     """As ``describe``, in the caller's transaction; None if there is no such job."""
-    row = connection.execute(JOB, {"id": job_id}).mappings().one_or_none()
-    if row is None:
+    found = row(connection, job_id)
+    if found is None:
         return None
     timeline = [dict(part) for part in connection.execute(TIMELINE, {"id": job_id}).mappings()][-PARTS:]
     attempts = [dict(part) for part in connection.execute(ATTEMPTS, {"id": job_id}).mappings()]
     steps = [dict(step) for step in connection.execute(STEPS, {"id": job_id}).mappings()]
-    output = _output(row["workflow"])
+    output = _output(found["workflow"])
     waits_for, due_at = connection.execute(WAITS, {"id": job_id}).one()
     failed = next((one["fence"] for one in attempts if one["log"]), None)
     return {
-        "job": dict(row),
+        "job": found,
         "waits_for": waits_for,
         "due_at": due_at,
         "timeline": timeline,
@@ -96,22 +95,15 @@ def logs(connection: Connection, job_id: UUID) -> list[dict[str, Any]]:
     return [dict(row) for row in connection.execute(LOGS, {"id": job_id}).mappings()]
 
 
-def jobs(
-    connection: Connection,
-    *,
-    workflow: str | None = None,
-    phase: str | None = None,
-    status: str | None = None,
-    tag: str | None = None,
-    before: UUID | None = None,
-    limit: int = 50,
-) -> tuple[list[dict[str, Any]], UUID | None]:
-    """Jobs that match, newest first, older than ``before``; and the job that was looked at last, if older ones were
-    not: they may match as well."""
-    values: dict[str, Any] = {"workflow": workflow, "phase": phase, "status": status, "tag": tag, "limit": limit}
-    values["before"] = before or NEWEST
-    ids, floor = connection.execute(LIST, values).one()
-    return [dict(row) for row in connection.execute(JOBS, {"ids": ids}).mappings()], floor
+def jobs(connection: Connection, ids: list[UUID]) -> list[dict[str, Any]]:
+    """These jobs, newest first, as lists show them."""
+    return [dict(row) for row in connection.execute(JOBS, {"ids": ids}).mappings()]
+
+
+def row(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
+    """A job's row, or None if there is no such job."""
+    found = connection.execute(JOB, {"id": job_id}).mappings().one_or_none()
+    return None if found is None else dict(found)
 
 
 def status(connection: Connection, job_id: UUID) -> str | None:

@@ -42,9 +42,7 @@ class Part(BaseModel):
 
     phase: str
     attempt: int
-    part: str = Field(
-        description="waiting (to be sent), queued, running, failed, or what it waited for: backing off, snoozed, …"
-    )
+    part: str = Field(description="waiting (to be sent), queued, running, failed, or what else it waited for")
     started_at: datetime
     ended_at: datetime
     seconds: float

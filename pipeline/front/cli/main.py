@@ -13,7 +13,7 @@ from pipeline import __version__
 from pipeline.declare.errors import BadInput
 from pipeline.declare.extension import extensions, load
 from pipeline.dev.services import ServiceError, use_private_servers
-from pipeline.front.cli import api, dead, jobs, phases, run, show, verify, watch, workflows
+from pipeline.front.cli import api, dead, jobs, phases, run, show, verify, watch, workers, workflows
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import LOCKED, is_locked
 from pipeline.observe import logs
@@ -23,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Durable jobs in phases, on Dramatiq, RabbitMQ and PostgreSQL.",
 )
-for part in (run, jobs, show, phases, workflows, dead, verify, watch, api):
+for part in (run, jobs, show, workers, phases, workflows, dead, verify, watch, api):
     part.add_to(app)
 
 

@@ -20,7 +20,7 @@ SUBMIT = Statement(
     " %s::interval, %s::text[], coalesce(%s::timestamptz, now() + %s::interval))"
 )
 CANCEL = Statement("SELECT pipeline.cancel(%s::uuid, %s)")
-REPLAY = Statement("SELECT pipeline.replay(%s::uuid)")
+REPLAY = Statement("SELECT pipeline.replay(%s::uuid, NULL, NULL, %s::jsonb)")
 SIGNAL = Statement("SELECT pipeline.signal(%s::uuid, %s, %s::jsonb)")
 OPEN_BATCH = Statement("SELECT pipeline.open_batch(%s, %s::jsonb)")
 SEAL_BATCH = Statement("SELECT pipeline.seal_batch(%s::uuid)")
@@ -91,9 +91,10 @@ def cancel(job_id: UUID, reason: str) -> Call[bool]:
     return Call(CANCEL, (str(job_id), reason), _truth)
 
 
-def replay(job_id: UUID) -> Call[bool]:
-    """False if the job is not failed, or another job that has not ended has its key."""
-    return Call(REPLAY, (str(job_id),), _truth)
+def replay(job_id: UUID, body: str | None = None) -> Call[bool]:
+    """With another body, which is JSON, if one is given. False if the job is neither failed nor cancelled, or another
+    job that has not ended has its key."""
+    return Call(REPLAY, (str(job_id), body), _truth)
 
 
 def signal(job_id: UUID, event: str, body: str) -> Call[SignalAnswer]:

@@ -32,6 +32,8 @@ GRANT EXECUTE ON FUNCTION
     pipeline.capacity(pipeline.phases),
     pipeline.gate_reason(pipeline.phases),
     pipeline.list_jobs(text, text, text, uuid, integer, integer, text),
+    pipeline.find_jobs(text, text, text, text, timestamptz, timestamptz, text, text, uuid, integer, integer),
+    pipeline.id_at(timestamptz),
     pipeline.timeline(uuid),
     pipeline.ends(uuid, uuid, integer, integer),
     pipeline.worker_name(text, integer),

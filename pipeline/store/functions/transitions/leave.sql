@@ -6,7 +6,7 @@ BEGIN
     IF OLD.status || ' ' || NEW.status <> ALL (ARRAY[
         'pending running', 'pending cancelled', 'pending failed', 'retryable running', 'retryable cancelled', 'retryable failed',
         'running pending', 'running retryable', 'running succeeded', 'running failed', 'running cancelled',
-        'failed pending', 'failed cancelled'])
+        'failed pending', 'failed cancelled', 'cancelled pending'])
     THEN
         RAISE EXCEPTION USING ERRCODE = 'PL007', MESSAGE = format('job %s cannot go from %s to %s', OLD.id, OLD.status, NEW.status),
             HINT = 'use pipeline.cancel, pipeline.replay or pipeline.reset instead of an UPDATE';
