@@ -230,7 +230,7 @@ def _reports(db: Db) -> None:
         "relay_lag()",
         "roll_up()",
         "list_jobs('single', NULL, NULL, 'ffffffff-ffff-ffff-ffff-ffffffffffff', 10)",
-        "dead_groups(NULL, NULL, NULL, NULL, 10, 100)",
+        "dead_groups(NULL, 10, 100)",
         "undeclared()",
         "new_id()",
         f"timeline('{hold.job}')",

@@ -135,6 +135,7 @@ def show(who: Viewer, job_id: JobId) -> JobDetail:  # noqa: ARG001
         waits_for=found["waits_for"],
         due_at=found["due_at"],
         body=shorten(row["body"]),
+        whole=shorten(row["body"]) == row["body"],
         result=shorten(row["result"]),
         timeline=found["timeline"],
         attempts=found["attempts"],

@@ -90,6 +90,7 @@ class JobDetail(BaseModel):
     waits_for: str | None = Field(description="why it does not run just now")
     due_at: datetime | None = Field(description="until when, if it waits for a time")
     body: dict[str, Any]
+    whole: bool = Field(description="whether nothing of the body was cut")
     result: dict[str, Any] | None = Field(description="what its phases returned, by phase")
     timeline: list[Part]
     attempts: list[Attempt] = Field(description="the newest 200")

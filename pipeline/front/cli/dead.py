@@ -54,10 +54,13 @@ def list_failed(workflow: str | None = None, limit: int = 50, as_json: Json = Fa
 
 @dead.command("groups")
 def groups(
-    workflow: str | None = None, limit: Annotated[int, typer.Option(min=1, max=1000)] = 50, as_json: Json = False
+    workflow: str | None = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000)] = 50,
+    newest: Annotated[bool, typer.Option("--newest", help="The newest failures first, not the most jobs.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Failed jobs by their cause, each with a sample."""
-    rows = _groups(workflow, limit)
+    """Failed jobs by their cause, each with a sample; those with the most jobs first."""
+    rows = _groups(workflow, limit, "newest" if newest else "jobs")
     if as_json:
         print(json.dumps(rows, default=str))
         return
@@ -131,11 +134,11 @@ def _one_way(jobs: list[str] | None, group: str | None) -> None:
         raise BadInput("name failed jobs (see: pipeline dead list), or one --group (see: pipeline dead groups)")
 
 
-def _groups(workflow: str | None, limit: int) -> list[dict[str, Any]]:
+def _groups(workflow: str | None, limit: int, sort: dead_jobs.Sort = "jobs") -> list[dict[str, Any]]:
     from pipeline.front import dead_jobs
 
     with transaction() as connection:
-        rows = dead_jobs.groups(connection, workflow, None, limit)
+        rows = dead_jobs.groups(connection, workflow, None, limit, sort=sort)
     return [{"id": _short(row["group"]), **row} for row in rows]
 
 

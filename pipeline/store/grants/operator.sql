@@ -39,7 +39,7 @@ GRANT EXECUTE ON FUNCTION
     pipeline.worker_name(text, integer),
     pipeline.worker_state(pipeline.workers),
     pipeline.alive(text),
-    pipeline.dead_groups(text, text, text, text, integer, integer),
+    pipeline.dead_groups(text, integer, integer),
     pipeline.dead_group(text, text, text, integer, integer),
     pipeline.undeclared(),
     pipeline.missing_workers(),

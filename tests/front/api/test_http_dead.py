@@ -59,6 +59,27 @@ def test_failures_are_grouped_by_kind_of_error_and_place(place: Place, api: http
     assert len(api.get("/v1/dead", params={"workflow": "triple"}).json()["items"]) == 2
 
 
+def test_groups_are_sorted_and_searched(place: Place, api: httpx.Client) -> None:
+    """The most jobs first, or the newest failures; page by page, in the same order."""
+    fail(place, "single", *["KeyError: a (a.py:1)"] * 2)
+    fail(place, "triple", *["ValueError: b (b.py:2)"] * 3)
+    place.db.execute("UPDATE pipeline.jobs SET completed_at = completed_at - interval '1 h'")
+    fail(place, "single", "TypeError: c (c.py:3)")
+
+    def causes(**query: str | int) -> list[str]:
+        found, cursor = [], None
+        while True:
+            page = api.get("/v1/dead", params={"limit": 1, **query, **({"cursor": cursor} if cursor else {})}).json()
+            found += [group["cause"].split()[0] for group in page["items"]]
+            if (cursor := page["next"]) is None:
+                return found
+
+    assert causes() == ["ValueError", "KeyError", "TypeError"]
+    assert causes(sort="newest")[0] == "TypeError"
+    assert causes(sort="name") == ["KeyError", "TypeError", "ValueError"]
+    assert causes(words="error at B.py") == ["ValueError"] and causes(words="nothing") == []
+
+
 def test_one_goes_first_as_a_canary_and_the_rest_follow_at_the_rate_asked_for(place: Place, api: httpx.Client) -> None:
     """The rate is due times in PostgreSQL: oldest first, one every half second."""
     jobs = fail(place, "single", *[FIRST] * 6)

@@ -18,7 +18,7 @@ export const job = {
     before.job.status !== after.job.status && ENDED.has(after.job.status)
       ? `Job ${short(after.job.id)} ${after.job.status}.`
       : null,
-  render({ job, body, result, timeline: parts, attempts, steps, output, why, waits_for: waits, due_at: due }, context) {
+  render({ job, body, whole, result, timeline: parts, attempts, steps, output, why, waits_for: waits, due_at: due }, context) {
     return [
       h(
         "nav",
@@ -28,7 +28,7 @@ export const job = {
         h("a", { href: `/jobs?workflow=${job.workflow}` }, job.workflow),
       ),
       heading([pill(job.status), h("span", { class: "mono id" }, job.id)], {
-        aside: context.mayAct ? actions(job, context) : null,
+        aside: context.mayAct ? actions(job, context, whole ? body : null) : null,
       }),
       facts(job, waits, due),
       job.error_message &&
@@ -108,13 +108,15 @@ function facts(job, waits, due) {
   );
 }
 
-function actions(job, { refresh }) {
+function actions(job, { refresh }, body) {
   const name = `job ${short(job.id)}`;
   if (job.status === "failed")
     return [
       button("Replay", () => replay(job, name, refresh), "primary"),
+      body && button("Edit and replay…", () => edit(job, name, body, refresh)),
       button("Discard", () => discard(job, name, refresh)),
     ];
+  if (job.status === "cancelled") return button("Replay", () => replay(job, name, refresh));
   if (ENDED.has(job.status)) return null;
   return button("Cancel", () => cancel(job, name, refresh), "danger");
 }
@@ -122,7 +124,7 @@ function actions(job, { refresh }) {
 function cancel(job, name, refresh) {
   ask({
     title: `Cancel ${name}?`,
-    text: "Nothing of a running attempt is kept. A cancelled job cannot be started again.",
+    text: "Nothing of a running attempt is kept. It can be replayed.",
     yes: "Cancel the job",
     danger: true,
     fields: [
@@ -147,6 +149,28 @@ function replay(job, name, refresh) {
     yes: "Replay the job",
     act: async () => {
       await post(`/v1/jobs/${job.id}/replay`);
+      await refresh();
+      return `Started ${name} again.`;
+    },
+  });
+}
+
+function edit(job, name, body, refresh) {
+  const text = h("textarea", { name: "body", rows: 12, spellcheck: "false", class: "mono", required: true });
+  text.value = JSON.stringify(body, null, 2);
+  ask({
+    title: `Replay ${name} with another payload?`,
+    text: `Its phase ${job.phase} starts again with fresh budgets. What earlier phases returned stays.`,
+    yes: "Replay the job",
+    fields: [field("Payload", text)],
+    act: async ({ body }) => {
+      let parsed;
+      try {
+        parsed = JSON.parse(body);
+      } catch (problem) {
+        throw new Error(`This is not JSON: ${problem.message}`);
+      }
+      await post(`/v1/jobs/${job.id}/replay`, { body: parsed });
       await refresh();
       return `Started ${name} again.`;
     },
