@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipeline.declare.backoff import Backoff, exponential
-    from pipeline.declare.children import End, Ends
     from pipeline.declare.errors import (
         BadInput,
         Cancelled,
@@ -21,8 +20,9 @@ if TYPE_CHECKING:
     )
     from pipeline.declare.extension import View, extend
     from pipeline.declare.job import Done, Job
-    from pipeline.declare.next import Children
     from pipeline.declare.phase import Throttle
+    from pipeline.declare.waits.children import End, Ends
+    from pipeline.declare.waits.next import Children
     from pipeline.handle import AsyncJobHandle, JobHandle, job
     from pipeline.journey.rate_limits import pause_rate_limit, set_rate_limit
     from pipeline.journey.submit import cancel, open_batch, replay, seal_batch, signal, submit, submit_many
@@ -92,7 +92,7 @@ _HOMES = {
     "pipeline.phase": ("Phase",),
     "pipeline.workflow": ("Workflow",),
     "pipeline.declare.backoff": ("Backoff", "exponential"),
-    "pipeline.declare.children": ("End", "Ends"),
+    "pipeline.declare.waits.children": ("End", "Ends"),
     "pipeline.declare.errors": (
         "BadInput",
         "Cancelled",
@@ -106,7 +106,7 @@ _HOMES = {
     ),
     "pipeline.declare.extension": ("View", "extend"),
     "pipeline.declare.job": ("Done", "Job"),
-    "pipeline.declare.next": ("Children",),
+    "pipeline.declare.waits.next": ("Children",),
     "pipeline.declare.phase": ("Throttle",),
     "pipeline.handle": ("AsyncJobHandle", "JobHandle", "job"),
     "pipeline.journey.rate_limits": ("pause_rate_limit", "set_rate_limit"),

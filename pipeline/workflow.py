@@ -26,7 +26,7 @@ from pipeline.declare.backoff import Backoff
 from pipeline.declare.codec import Codec, codec_of
 from pipeline.declare.job import PLAIN, Job
 from pipeline.declare.phase import PhaseSpec, Throttle, read_size
-from pipeline.declare.registry import DeclaredPhase, Work, declare_workflow
+from pipeline.declare.registry import Around, DeclaredPhase, Hook, Work, declare_workflow
 from pipeline.handle import AsyncJobHandle, JobHandle, all_awaited, awaited, job
 from pipeline.journey.submit import submit, submit_many
 from pipeline.phase import Declare, Given, Phase, Returned
@@ -182,6 +182,36 @@ class Workflow(Generic[Body, Result]):
             return Phase(self._declared.declare(spec, work, local))
 
         return declare(name) if callable(name) else declare
+
+    def on_failure(self, workflow: Workflow[Any, Any], **body: Any) -> None:
+        """Submit a job of this workflow when one of ours fails, in the transaction in which it does: once.
+
+        Its body says ``job``, ``workflow``, ``phase``, ``state``, ``error``, ``body`` and ``result`` of the job that
+        ended, beside what is given here. The same again if the job is replayed and fails once more.
+
+        >>> audit.on_failure(tell_the_customer)
+        """
+        self._declared.hook(Hook("failed", workflow.name, PLAIN.encode(body).decode()))
+
+    def on_success(self, workflow: Workflow[Any, Any], **body: Any) -> None:
+        """Submit a job of this workflow when one of ours has succeeded; see ``on_failure``."""
+        self._declared.hook(Hook("succeeded", workflow.name, PLAIN.encode(body).decode()))
+
+    def on_cancel(self, workflow: Workflow[Any, Any], **body: Any) -> None:
+        """Submit a job of this workflow when one of ours is cancelled; see ``on_failure``."""
+        self._declared.hook(Hook("cancelled", workflow.name, PLAIN.encode(body).decode()))
+
+    def around(self, manager: Around) -> Around:
+        """Have a context manager around every attempt of every phase: in threads, coroutines and children alike.
+
+        >>> @audit.around
+        ... @contextmanager
+        ... def customer_of_logs(job):
+        ...     with structlog.contextvars.bound_contextvars(customer=job.body.customer):
+        ...         yield
+        """
+        self._declared.around.append(manager)
+        return manager
 
     @overload
     def submit(

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.rows import dict_row
 from sqlalchemy import Connection, text
 
-from pipeline.declare.job import Write
+from pipeline.declare.job import Done, Write
 from pipeline.declare.phase import PhaseSpec
 from pipeline.journey.attempt import Attempt
 from pipeline.journey.write import settle_with_write
@@ -47,7 +47,7 @@ class Worker:
         return attempt(PhaseSpec(workflow, "act"), hold.job, hold.fence)
 
     def settle(self, held: Attempt, write: Write) -> None:
-        settle_with_write(cast("WorkerProcess", self), Completion(held, None), write)
+        settle_with_write(cast("WorkerProcess", self), Completion(held, None), Done(write=write))
 
     def succeeded(self) -> list[Any]:
         return [one.job_id for one, completed in self.ends if completed == Succeeded()]

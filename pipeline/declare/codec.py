@@ -14,7 +14,7 @@ from typing_extensions import TypeVar
 
 from pipeline.declare.errors import Misuse
 from pipeline.declare.job import PLAIN, Done, Job, _has_no_number
-from pipeline.declare.next import Children
+from pipeline.declare.waits.next import Children
 
 # So many of a value's mistakes are named.
 MOST = 5

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -18,9 +20,9 @@ import orjson
 from typing_extensions import TypeVar
 
 from pipeline.declare.errors import Cancelled, Misuse, StaleClaim
-from pipeline.declare.next import Children, Next, Policy
 from pipeline.declare.phase import idempotency_key
 from pipeline.declare.services import DONE, Rows, Services, Then, Waited
+from pipeline.declare.waits.next import Children, Next, Policy
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Executable
@@ -166,9 +168,40 @@ class Argument(Protocol):
     def value(self, job: Job[Any]) -> Any: ...
 
 
-def perform(work: Callable[..., Any], job: Job[Any], takes: Sequence[Argument]) -> Any:
+class Performed(Protocol):
+    """A phase as far as its work is concerned (pipeline.declare.registry.DeclaredPhase)."""
+
+    @property
+    def work(self) -> Callable[..., Any]: ...
+
+    @property
+    def takes(self) -> Sequence[Argument]: ...
+
+    @property
+    def around(self) -> Sequence[Callable[[Any], AbstractContextManager[Any]]]: ...
+
+
+def perform(phase: Performed, job: Job[Any]) -> Any:
     """Do a phase's work, with the results of the earlier phases that its function asks for."""
-    return work(job, **{one.argument: one.value(job) for one in takes})
+    taken = {one.argument: one.value(job) for one in phase.takes}
+    if not phase.around:
+        return phase.work(job, **taken)
+    if inspect.iscoroutinefunction(phase.work):
+        return _later(phase, job, taken)
+    with ExitStack() as stack:
+        _enter(stack, phase, job)
+        return phase.work(job, **taken)
+
+
+async def _later(phase: Performed, job: Job[Any], taken: Mapping[str, Any]) -> Any:
+    with ExitStack() as stack:
+        _enter(stack, phase, job)
+        return await phase.work(job, **taken)
+
+
+def _enter(stack: ExitStack, phase: Performed, job: Job[Any]) -> None:
+    for manager in phase.around:
+        stack.enter_context(manager(job))
 
 
 Child = TypeVar("Child")
@@ -281,7 +314,7 @@ class Job(Generic[Body_co]):
 
         ``result`` is this phase's. Phases that the job comes to once more run their steps once more.
         """
-        from pipeline.declare.branches import goto  # which needs this module first
+        from pipeline.declare.waits.branches import goto  # which needs this module first
 
         return cast("Returned", goto(self, phase, result))
 
@@ -295,7 +328,7 @@ class Job(Generic[Body_co]):
         ``pipeline.signal(job, event, body)`` tells it, before the wait or while it waits. The body is this phase's
         result, or ``default`` when the time is over.
         """
-        from pipeline.declare.branches import wait_for  # which needs this module first
+        from pipeline.declare.waits.branches import wait_for  # which needs this module first
 
         return cast("Returned", wait_for(event, timeout, default))
 
@@ -314,7 +347,7 @@ class Job(Generic[Body_co]):
         does not succeed; ``any`` continues with the first that succeeds. Those that are no longer waited for are
         cancelled, and so are all of them with this job.
         """
-        from pipeline.declare.branches import spawn  # which needs this module first
+        from pipeline.declare.waits.branches import spawn  # which needs this module first
 
         return spawn(self, workflow, bodies, policy, priority)
 

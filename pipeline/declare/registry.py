@@ -3,30 +3,49 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from inspect import Parameter
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
-from pipeline.declare.children import EarlierEnds, Ends
 from pipeline.declare.codec import Codec, DoesNotFit, Earlier, annotation_of, codec_of, parameters, returned
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import PhaseSpec
+from pipeline.declare.waits.children import EarlierEnds, Ends
 
 Work = Callable[..., Any]
 _workflows: dict[str, DeclaredWorkflow] = {}
 
 
+Event = Literal["succeeded", "failed", "cancelled"]
+# Called with the job for every attempt; what it returns is entered before the phase and left after it.
+Around = Callable[[Any], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class Hook:
+    """When a job ends so, a job of the workflow ``submits`` is submitted; ``body``: JSON, part of that job's."""
+
+    event: Event
+    submits: str
+    body: str = "{}"
+
+
 @dataclass(frozen=True)
 class DeclaredPhase:
-    """A phase's options, the function that does its work, and the types of what it takes and returns."""
+    """A phase's options, the function that does its work, and the types of what it takes and returns.
+
+    ``around``: what its workflow has around every attempt.
+    """
 
     spec: PhaseSpec
     work: Work
     body: Codec = PLAIN
     result: Codec = PLAIN
     takes: tuple[Earlier | EarlierEnds, ...] = ()
+    around: Sequence[Around] = ()
 
 
 @dataclass(frozen=True)
@@ -38,13 +57,21 @@ class DeclaredWorkflow:
     body: Codec = PLAIN
     result: Codec | None = None
     phases: list[DeclaredPhase] = field(default_factory=list)
+    hooks: list[Hook] = field(default_factory=list)
+    around: list[Around] = field(default_factory=list)
+
+    def hook(self, hook: Hook) -> None:
+        """Add a hook. ValueError if jobs would submit one another for ever."""
+        if self.name in _hooked(hook.submits):
+            raise ValueError(f"workflow {self.name} cannot submit {hook.submits}, whose hooks lead back to it")
+        self.hooks.append(hook)
 
     def declare(self, spec: PhaseSpec, work: Work, local: Mapping[str, Any] | None = None) -> DeclaredPhase:
         """Add the next phase. ``local``: where its annotations may look beside its module."""
         if any(phase.spec.name == spec.name for phase in self.phases):
             raise ValueError(f"workflow {self.name} already has a phase named {spec.name!r}")
         result = codec_of(returned(work, local=local))
-        declared = DeclaredPhase(spec, work, self.body, result, self._takes(spec, work, local))
+        declared = DeclaredPhase(spec, work, self.body, result, self._takes(spec, work, local), self.around)
         self.phases.append(declared)
         return declared
 
@@ -68,6 +95,15 @@ class DeclaredWorkflow:
     def last_result(self) -> Codec:
         """How the result of the whole job is read."""
         return self.result or (self.phases[-1].result if self.phases else PLAIN)
+
+
+def _hooked(workflow: str) -> set[str]:
+    """The workflow, and all that its hooks submit, and theirs."""
+    found, new = set[str](), {workflow}
+    while new:
+        found |= new
+        new = {hook.submits for name in new if name in _workflows for hook in _workflows[name].hooks} - found
+    return found
 
 
 def declare_workflow(name: str, module: str, body: Codec = PLAIN, result: Codec | None = None) -> DeclaredWorkflow:

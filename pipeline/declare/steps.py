@@ -14,11 +14,11 @@ from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-from pipeline.declare.branches import asleep
 from pipeline.declare.codec import Codec, DoesNotFit, codec_of, returned
 from pipeline.declare.errors import Misuse, Permanent, Snooze, StaleClaim
 from pipeline.declare.phase import BODY_LIMIT
 from pipeline.declare.services import DONE, Then, Waited
+from pipeline.declare.waits.branches import asleep
 
 if TYPE_CHECKING:
     from pipeline.declare.job import Job

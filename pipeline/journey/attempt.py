@@ -17,16 +17,15 @@ from uuid import UUID
 from dramatiq.middleware import raise_thread_exception
 
 from pipeline.broker.inbound import Inbound
-from pipeline.declare.branches import next_of
 from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import Misuse, Permanent
 from pipeline.declare.job import AsJson, Done, Job, Write, as_done, decode, perform
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import BadBody, DeclaredPhase
 from pipeline.declare.services import Services
+from pipeline.declare.waits.branches import next_of
 from pipeline.journey import checkpoint, steps, unclaimed
 from pipeline.journey.checkpoint import Interrupted
-from pipeline.journey.children import SHARED_CHILDREN, submit_children
 from pipeline.journey.message import InvalidEnvelope, compose, read_ref
 from pipeline.journey.rate_limits import take_permit
 from pipeline.observe import failpoints, logs
@@ -204,7 +203,7 @@ async def run(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase) -> 
         with attempt, in_logs(attempt), span as job.span:
             if attempt.isolated:
                 return worker.run_isolated(attempt)
-            return as_done(await attempt.place.returned(job, perform(phase.work, job, phase.takes)))
+            return as_done(await attempt.place.returned(job, perform(phase, job)))
     finally:
         if not attempt.abandoned:
             observe_duration(attempt.spec.queue, monotonic() - started)
@@ -264,7 +263,7 @@ async def settle(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase, 
         finished(worker, attempt, done)
         return
     attempt.result = result = encode_result(phase, done)
-    following = next_of(phase.spec, done)
+    following = None if done.next is None and done.after is None else next_of(phase.spec, done)
     continuing = worker.advance.way(attempt) if following is None else None
     if done.write is None and done.children is None:
         if attempt.finish():
@@ -275,14 +274,7 @@ async def settle(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase, 
         return
     from pipeline.journey.write import settle_with_write  # which needs this module first
 
-    write: Write
-    # An async function's statements come one by one, and many children take long: both get transactions of their own.
-    if done.children is not None:
-        write, shares = partial(submit_children, attempt, done.children), len(done.children.bodies) <= SHARED_CHILDREN
-    else:
-        write, shares = attempt.place.writer(attempt, done), not inspect.iscoroutinefunction(done.write)
-    completion = Completion(attempt, result, continuing, following)
-    await attempt.place.call(partial(settle_with_write, worker, completion, write, shares=shares))
+    await attempt.place.call(settle_with_write, worker, Completion(attempt, result, continuing, following), done)
 
 
 def finished(worker: WorkerProcess, attempt: Attempt, completed: Completed) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from pipeline.declare.errors import StaleClaim, database_is_unable
-from pipeline.declare.job import Write
+from pipeline.declare.job import Done, Write
 from pipeline.journey.attempt import Attempt, finished
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.settle import FIRST_PAUSE, LONGEST_PAUSE, TRIES, settle_for_good
@@ -23,7 +24,11 @@ from pipeline.store.group_commit import Answer, Completed, Completion, Locked, L
 from pipeline.store.shared_writes import SharedWrite
 
 if TYPE_CHECKING:
+    from pipeline.declare.waits.next import Children
     from pipeline.worker.process import WorkerProcess
+
+# So many children in a statement, and in a transaction that other jobs share.
+CHUNK, SHARED_CHILDREN = 5000, 100
 
 
 class StillLocked(Exception):
@@ -101,9 +106,26 @@ def _ask_for_row(attempt: Attempt) -> None:
             raise StillLocked
 
 
-def settle_with_write(worker: WorkerProcess, completion: Completion, write: Write, *, shares: bool = True) -> None:
+def write_of(attempt: Attempt, done: Done) -> tuple[Write, bool]:
+    """What is written with the end of the phase, and whether other jobs may share the transaction.
+
+    An async function's statements come one by one, and many children take long: both get transactions of their own.
+    """
+    if done.children is not None:
+        return partial(submit_children, attempt, done.children), len(done.children.bodies) <= SHARED_CHILDREN
+    return attempt.place.writer(attempt, done), not inspect.iscoroutinefunction(done.write)
+
+
+def submit_children(attempt: Attempt, children: Children[Any], connection: Connection) -> None:
+    """They exist if and only if the job waits for them. None at all are a batch, too."""
+    for first in range(0, max(len(children.bodies), 1), CHUNK):
+        settlement.spawn(connection, attempt.job_id, children, children.bodies[first : first + CHUNK])
+
+
+def settle_with_write(worker: WorkerProcess, completion: Completion, done: Done) -> None:
     """End the attempt, sharing a commit if it can; while an application holds its job, without its thread."""
     attempt = completion.attempt
+    write, shares = write_of(attempt, done)
     attempt.begin_write()
     if shares:
         shared = worker.writes.complete(SharedWrite(completion, write))

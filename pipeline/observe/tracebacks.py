@@ -35,18 +35,23 @@ def formatted(error: BaseException) -> str:
 
 
 def place(error: BaseException, *, team: bool = False) -> str | None:
-    """``file.py:12``: the team's line that is nearest to where it was raised. Otherwise, and unless ``team``, the
-    nearest line that is not the engine's, or any."""
+    """``file.py:12``: the team's line that is nearest to where it was raised. Otherwise, and unless ``team``, the first
+    line that the engine called, or the engine's own."""
     return nearest(_frames(error.__traceback__), team=team)
 
 
 def nearest(frames: list[traceback.FrameSummary], *, team: bool = False) -> str | None:
     """As ``place``."""
-    for others in (("engine", "library"),) if team else (("engine", "library"), ("engine",), ()):
-        for frame in reversed(frames):
-            if _owner(frame.filename)[0] not in others:
-                return f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}"
-    return None
+    owners = [_owner(frame.filename)[0] for frame in frames]
+    if "team" in owners:
+        found = len(owners) - 1 - owners[::-1].index("team")
+    elif team or not frames:
+        return None
+    else:
+        # The team's own package may be installed like a library.
+        found = len(owners) - owners[::-1].index("engine") if "engine" in owners else 0
+    frame = frames[min(found, len(frames) - 1)]
+    return f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}"
 
 
 def told(frames: list[traceback.FrameSummary], said: str) -> str:

@@ -310,7 +310,7 @@ class Keep:
 class Completion:
     """A finished phase; ``continuing`` is the next one's queue if this worker may continue with the job.
 
-    ``following``: what comes after it, if that is not the next phase at once (JSON, see pipeline.declare.next).
+    ``following``: what comes after it, if that is not the next phase at once (JSON, see pipeline.declare.waits.next).
     Whoever may continue waits for the ``signal``: until then its place is kept for the job.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,12 @@ IN_FORCE = text("""
     FROM pipeline.phases WHERE (CAST(:workflows AS text[]) IS NULL OR workflow = ANY (:workflows)) AND position > 0
     ORDER BY workflow, position
 """)
+UNHOOK = text("DELETE FROM pipeline.hooks WHERE workflow = ANY (:workflows)")
+HOOK = text("""
+    INSERT INTO pipeline.hooks (workflow, event, submits, body)
+    VALUES (:workflow, :event, :submits, CAST(:body AS jsonb))
+    ON CONFLICT (workflow, event, submits) DO UPDATE SET body = excluded.body""")
+HOOKS_IN_FORCE = text("SELECT workflow, event, submits FROM pipeline.hooks WHERE workflow = ANY (:workflows)")
 # One at a time: of two versions that meet a new workflow together, the second finds it known.
 ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock('pipeline.phases'::regclass::oid::integer, 0)")
 
@@ -83,7 +89,8 @@ def differences(
     """Where the database and this code do not agree."""
     declared = {workflow.name: workflow for workflow in workflows}
     known = in_force(connection, declared)
-    return [one for name in declared for one in _differences(declared[name], known.get(name, []), stale_after)]
+    found = [one for name in declared for one in _differences(declared[name], known.get(name, []), stale_after)]
+    return found + list(_different_hooks(connection, declared))
 
 
 def in_force(connection: Connection, workflows: Iterable[str] | None = None) -> dict[str, list[dict[str, Any]]]:
@@ -96,7 +103,7 @@ def in_force(connection: Connection, workflows: Iterable[str] | None = None) -> 
 
 
 def _write(connection: Connection, workflows: list[DeclaredWorkflow], stale_after: float | None) -> None:
-    """Four round trips, however many there are."""
+    """A few round trips, however many there are."""
     chains = [{"workflow": one.name, "phases": [actor.spec.name for actor in one.phases]} for one in workflows]
     rows = [_row(actor.spec, place, stale_after) for one in workflows for place, actor in enumerate(one.phases, 1)]
     if rows:
@@ -104,6 +111,9 @@ def _write(connection: Connection, workflows: list[DeclaredWorkflow], stale_afte
         connection.execute(UPSERT, rows)
         connection.execute(CHAIN, chains)
         connection.execute(PLACES, {"workflows": [one.name for one in workflows]})
+        connection.execute(UNHOOK, {"workflows": [one.name for one in workflows]})
+        if hooks := [{"workflow": one.name, **vars(hook)} for one in workflows for hook in one.hooks]:
+            connection.execute(HOOK, hooks)
 
 
 def _row(spec: PhaseSpec, position: int, stale_after: float | None) -> dict[str, object]:
@@ -127,6 +137,16 @@ def _differences(
         for option, code in declared.get(row["phase"], {}).items():
             if row[option] != code:
                 yield Difference(workflow.name, row["phase"], option, row[option], code)
+
+
+def _different_hooks(connection: Connection, declared: Mapping[str, DeclaredWorkflow]) -> Iterator[Difference]:
+    in_force: dict[str, set[str]] = {name: set() for name in declared}
+    for row in connection.execute(HOOKS_IN_FORCE, {"workflows": list(declared)}):
+        in_force[row.workflow].add(f"{row.event}: {row.submits}")
+    for name, workflow in declared.items():
+        code = {f"{hook.event}: {hook.submits}" for hook in workflow.hooks}
+        if code != in_force[name]:
+            yield Difference(name, None, "hooks", ", ".join(sorted(in_force[name])), ", ".join(sorted(code)))
 
 
 def _options(spec: PhaseSpec, stale_after: float | None) -> dict[str, object]:

@@ -12,8 +12,8 @@ from pydantic import HttpUrl
 
 from pipeline import Done, JobCancelled, JobFailed, Permanent
 from pipeline import job as job_of
-from pipeline.declare.branches import next_of
 from pipeline.declare.errors import Misuse
+from pipeline.declare.waits.branches import next_of
 from tests.place import Place
 from tests.wait_workflows import Audit, Report, approve, audit, crowd, drowse, look, patient, publish, rounds, wake
 

@@ -103,7 +103,7 @@ def test_a_cancelled_job_can_be_replayed_and_with_another_body(place: Place, api
     place.worker()
     assert api.post(f"/v1/jobs/{job}/replay").status_code == 202
     assert place.finished(job)[0]["status"] == "failed"
-    assert api.post(f"/v1/jobs/{job}/replay", json={"body": {"x": "y" * 70_000}}).status_code == 413
+    assert api.post(f"/v1/jobs/{job}/replay", json={"body": {"x": "y" * 70_000}}).status_code == 422
     assert api.post(f"/v1/jobs/{job}/replay", json={"body": {"do": "ledger"}}).status_code == 202
     row = place.finished(job)[0]
     assert (row["status"], row["body"]) == ("succeeded", {"do": "ledger"})

@@ -238,7 +238,7 @@ def test_a_phase_takes_the_results_of_earlier_ones_by_their_names() -> None:
 
     [_, declared] = workflow.phases
     job = Job(Wish(left=1), results={"look-up": 3})
-    assert as_done(perform(declared.work, job, declared.takes)).result == 8
+    assert as_done(perform(declared, job)).result == 8
     assert add(job, 3, more=0) == 4
 
 
@@ -271,10 +271,10 @@ def test_a_result_that_is_missing_or_of_another_type_fails_the_job_with_its_name
 
     _, strictly, leniently = workflow.phases
     with pytest.raises(Permanent, match="takes the result of crawl, which has returned nothing"):
-        perform(strictly.work, Job(Wish(left=1)), strictly.takes)
+        perform(strictly, Job(Wish(left=1)))
     with pytest.raises(Permanent, match="takes the result of crawl, which returned what does not fit: 0: Input"):
-        perform(strictly.work, Job(Wish(left=1), results={"crawl": [3]}), strictly.takes)
-    perform(leniently.work, Job(Wish(left=1)), leniently.takes)
+        perform(strictly, Job(Wish(left=1), results={"crawl": [3]}))
+    perform(leniently, Job(Wish(left=1)))
 
 
 @pytest.mark.parametrize("body", [int, list[int], str])

@@ -113,7 +113,9 @@ def keyed(run: Run) -> list[dict[str, Any]]:
         run.submit(planned, {"plan": []}, expires=minute),
     ]
     run.drain()
-    jobs += [run.submit(planned, {"plan": []}, key="k", unique="open"), run.submit(planned, {}, key="h")]
+    # The first has not ended when the other one is to be replayed: it is not due.
+    soon = datetime.now(UTC) + minute
+    jobs += [run.submit(planned, {"plan": []}, key="k", unique="open", due=soon), run.submit(planned, {}, key="h")]
     refused = jobs[2].replay()
     run.advance(minutes=2)
     run.drain()

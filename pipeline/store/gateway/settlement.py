@@ -12,7 +12,7 @@ from sqlalchemy import Connection, TextClause, text
 from pipeline.declare.states import Outcome
 
 if TYPE_CHECKING:
-    from pipeline.declare.next import Children
+    from pipeline.declare.waits.next import Children
 
 HOLD = text("SELECT pipeline.hold(:id, :fence)")
 KEEP_STEP = text("SELECT verdict FROM pipeline.keep_steps(ARRAY[:id], ARRAY[:fence], ARRAY[:name], ARRAY[:value])")

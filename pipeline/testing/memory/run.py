@@ -140,7 +140,7 @@ class MemoryRun(Run):
     def _run(self, row: Row, attempt: Attempt) -> None:
         attempt.job = job = job_of(attempt, row.phase, lambda: self._folder, keep_alone)
         began = self.clock.now()
-        returned = perform(row.phase.work, job, row.phase.takes)
+        returned = perform(row.phase, job)
         if inspect.iscoroutine(returned):
             returned = self._loop.wait(attempt.place.returned(job, returned))
         done = as_done(returned)

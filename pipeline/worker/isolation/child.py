@@ -18,14 +18,13 @@ from uuid import UUID
 
 import orjson
 
-from pipeline.declare.branches import next_of
 from pipeline.declare.errors import Cancelled, GiveUp, PipelineError, SnoozeFor, StaleClaim, classify
 from pipeline.declare.job import Done, as_done, perform
+from pipeline.declare.waits.branches import next_of
 from pipeline.journey.attempt import Attempt, encode_result, job_of
-from pipeline.journey.children import submit_children
 from pipeline.journey.settle import TRIES, describe
 from pipeline.journey.steps import keep_alone
-from pipeline.journey.write import StillLocked, complete_with_write
+from pipeline.journey.write import StillLocked, complete_with_write, submit_children
 from pipeline.observe import failpoints
 from pipeline.observe.lines import Printed, called, in_logs
 from pipeline.observe.tracebacks import formatted
@@ -117,7 +116,7 @@ class Child:
         return self._phases[queue]
 
     def _run(self, order: dict[str, Any], attempt: Attempt, phase: DeclaredPhase, job: Job) -> Answer:
-        done = self._done(perform(phase.work, job, phase.takes))
+        done = self._done(perform(phase, job))
         job.services.calls.check()
         if order["dies"]:
             failpoints.die()

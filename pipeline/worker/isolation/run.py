@@ -11,7 +11,7 @@ import orjson
 
 from pipeline.declare.errors import Cancelled, Crashed, Permanent, PipelineError, Snooze, StaleClaim, Transient
 from pipeline.declare.job import AsJson, Done
-from pipeline.declare.next import decode_next
+from pipeline.declare.waits.next import decode_next
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.observe import failpoints
 from pipeline.store.group_commit import Completed, HandedOver, Repeated, Succeeded

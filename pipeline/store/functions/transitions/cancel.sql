@@ -29,6 +29,7 @@ BEGIN
     PERFORM pipeline.leave_outbox(v_ids);
     PERFORM pipeline.return_permits(v_ids);
     PERFORM pipeline.count_children(v_ids);
+    PERFORM pipeline.submit_hooks(v_ids, 'cancelled');
     v_children := pipeline.children_of(v_ids);
     IF v_children IS NOT NULL THEN
         PERFORM pipeline.cancel_many(v_children, 'the job that waited for it was cancelled');

@@ -19,6 +19,7 @@ DECLARE
     v_leave uuid[];
     v_ended uuid[];
     v_turns uuid[];
+    v_done uuid[];
     v_waits boolean := false;
     v_child boolean;
     v_pooled boolean;
@@ -87,6 +88,7 @@ BEGIN
     LOOP
         v_answered := v_answered || place;
         v_waits := v_waits OR verdict = 'handed_over';
+        IF verdict = 'done' THEN v_done := v_done || v_id; END IF;
         IF v_child THEN v_ended := v_ended || v_id; END IF;
         -- As pipeline.leave_outbox.
         IF v_awaited THEN PERFORM pg_notify('pipeline_ended', v_id::text); END IF;
@@ -105,6 +107,9 @@ BEGIN
     END IF;
     IF v_ended IS NOT NULL THEN
         PERFORM pipeline.count_children(v_ended);
+    END IF;
+    IF v_done IS NOT NULL THEN
+        PERFORM pipeline.submit_hooks(v_done, 'succeeded');
     END IF;
     IF v_waits OR v_left IS NOT NULL THEN
         PERFORM pipeline.wake();

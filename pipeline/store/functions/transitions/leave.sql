@@ -54,6 +54,7 @@ BEGIN
     PERFORM pipeline.leave_outbox(ARRAY[p_job.id]);
     PERFORM pipeline.return_permits(ARRAY[p_job.id]);
     PERFORM pipeline.count_children(ARRAY[p_job.id]);
+    PERFORM pipeline.submit_hooks(ARRAY[p_job.id], 'failed');
     PERFORM pipeline.wake();
 END $$;
 

@@ -109,6 +109,14 @@ BEGIN
         END IF;
         RETURN NEXT;
     END LOOP;
+    FOR v_row IN
+        SELECT h.* FROM pipeline.hooks h
+        WHERE NOT EXISTS (SELECT 1 FROM pipeline.phases ph WHERE ph.workflow = h.submits AND ph.position = 1) ORDER BY h.workflow, h.event
+    LOOP
+        problem := 'hook whose workflow nobody has registered'; subject := v_row.workflow;
+        detail := format('%s: submits %s', v_row.event, v_row.submits);
+        RETURN NEXT;
+    END LOOP;
     FOR v_row IN SELECT * FROM pipeline.undeclared() LOOP
         problem := 'phase that nobody declares has jobs'; subject := v_row.queue;
         detail := format('%s jobs, of which %s run: run "pipeline move %s PHASE", deploy its code again, or cancel them',

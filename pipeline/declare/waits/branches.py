@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import BadInput, Misuse, Snooze
 from pipeline.declare.job import Done
-from pipeline.declare.next import Children, Next, Policy, batch_of, check_event, check_policy, seconds_of
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import body_codec, workflows
+from pipeline.declare.waits.next import Children, Next, Policy, batch_of, check_event, check_policy, seconds_of
 
 if TYPE_CHECKING:
     from pipeline.declare.job import Job
