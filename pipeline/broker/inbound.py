@@ -20,6 +20,7 @@ from dramatiq.broker import Consumer, MessageProxy
 from dramatiq.worker import ConsumerThread
 
 from pipeline.broker.boot_order import BootOrder
+from pipeline.broker.discreet import Discreet
 from pipeline.broker.outbound import Link, Side, ack_frame, queue_of
 from pipeline.broker.topology import SWEEPS, QueueType, arguments, declare_exchange, declare_queue
 
@@ -35,7 +36,7 @@ BODY_LIMIT = 256 * 1024
 _numbers = itertools.count(1)
 
 
-class Delivery(MessageProxy):
+class Delivery(Discreet):
     """A message with the channel that delivered it: only that channel may acknowledge it.
 
     ``deferred`` is set by whoever takes over the acknowledgement, to be made after a commit.
@@ -69,17 +70,6 @@ class Delivery(MessageProxy):
         following.arrived = self.arrived
         return following
 
-    def __str__(self) -> str:
-        """What Dramatiq logs of it: whose it is, and nothing of its body."""
-        return f"{self.actor_name} of job {_job_of(self.args)}"
-
-    __repr__ = __str__
-
-    __hash__ = object.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
     @property
     def priority(self) -> int:
         """Of the job, as its message says."""
@@ -95,15 +85,6 @@ class Delivery(MessageProxy):
     def revived(self) -> bool:
         """Whether the message came back from a dead-letter queue."""
         return "x-death" in self.headers or "x-pipeline-dead" in self.headers
-
-
-def _job_of(args: Sequence[Any]) -> str:
-    """As far as it can be told."""
-    match args:
-        case [{"header": {"job_id": str(job)}}]:
-            return job[:60]
-        case _:
-            return "unknown"
 
 
 def decode(queue: str, body: bytes) -> Message[Any] | None:

@@ -14,7 +14,7 @@ from pipeline.broker.topology import arguments
 from pipeline.declare.errors import BadInput
 from pipeline.declare.registry import workflows
 from pipeline.store import database
-from pipeline.store.gateway import health, session
+from pipeline.store.gateway import reading, session
 from pipeline.store.migrate import missing
 
 # Seconds by which a relay that works is not late.
@@ -71,7 +71,7 @@ def _postgres() -> list[Finding]:
 def _cluster() -> list[Finding]:
     """Whether somebody works, sends and looks after the rest; and jobs that nobody would ever take up."""
     with database.engine().connect() as connection:
-        now = health.health(connection)
+        now = reading.health(connection)
     alive = sum(now.workers.get(state, 0) for state in ("alive", "not_consuming"))
     deaf, gone = now.workers.get("not_consuming", 0), now.workers.get("missing", 0)
     return [

@@ -231,6 +231,8 @@ def _reports(db: Db) -> None:
         "roll_up()",
         "list_jobs('single', NULL, NULL, 'ffffffff-ffff-ffff-ffff-ffffffffffff', 10)",
         "dead_groups(NULL, 10, 100)",
+        "find_jobs('single', NULL, 'failed', NULL, now() - interval '1 h', now(), NULL, 'no', NULL, 10)",
+        f"keep_log('{hold.job}', {hold.fence}, 'x', 'y')",
         "undeclared()",
         "new_id()",
         f"timeline('{hold.job}')",

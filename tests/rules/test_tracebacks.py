@@ -38,8 +38,7 @@ def test_the_teams_frames_are_shown_and_those_of_libraries_folded() -> None:
     assert told.startswith("Traceback (most recent call last):")
     assert 'test_tracebacks.py"' in told and "in parse" in told and 'json.loads("{")' in told
     assert "  … 2 of Python\n" in told and "in raw_decode" in told and "in decode\n" not in told
-    assert told.endswith("json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: "
-                         "line 1 column 2 (char 1)")  # fmt: skip
+    assert told.splitlines()[-1].startswith("json.decoder.JSONDecodeError: Expecting property name enclosed in")
 
 
 def test_the_place_is_the_teams_line_nearest_to_the_error() -> None:

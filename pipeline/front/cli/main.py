@@ -13,7 +13,9 @@ from pipeline import __version__
 from pipeline.declare.errors import BadInput
 from pipeline.declare.extension import extensions, load
 from pipeline.dev.services import ServiceError, use_private_servers
-from pipeline.front.cli import api, dead, jobs, phases, run, show, verify, watch, workers, workflows
+from pipeline.front.cli import api, phases, run, verify, watch, workers, workflows
+from pipeline.front.cli.jobs import commands as jobs
+from pipeline.front.cli.jobs import dead, show
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import LOCKED, is_locked
 from pipeline.observe import logs

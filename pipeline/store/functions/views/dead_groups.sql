@@ -14,7 +14,7 @@ BEGIN
           AND (j.workflow, j.failed_in, j.cause) > (dead_groups.workflow, dead_groups.phase, dead_groups.cause)
         ORDER BY j.workflow, j.failed_in, j.cause LIMIT 1;
         EXIT WHEN NOT FOUND OR workflow <> p_only;
-        SELECT g.jobs, g.last_at INTO jobs, last_at FROM pipeline.dead_group(workflow, phase, cause, p_cap, 20) g;
+        SELECT g.last_at, g.jobs INTO last_at, jobs FROM pipeline.dead_group(workflow, phase, cause, p_cap, 20) g;
         RETURN NEXT;
     END LOOP;
 END $$;

@@ -6,6 +6,7 @@ import { h } from "/static/dom.js";
 import { duration, moment, seconds, short } from "/static/format.js";
 import { button, cut, heading, json, pill, progress, section, table, when } from "/static/parts.js";
 import { timeline } from "/static/timeline.js";
+import { errorOf, log } from "/static/views/job_log.js";
 import { say } from "/static/notices.js";
 
 const ENDED = new Set(["succeeded", "failed", "cancelled"]);
@@ -199,37 +200,6 @@ function copy(text) {
   });
 }
 
-/** Why an attempt failed: its traceback, and what its phase logged last. */
-function log(one) {
-  return h(
-    "div",
-    { class: "log", "data-key": `log ${one.fence}` },
-    h("h3", null, `${one.phase}, try ${one.attempt}: ${one.outcome} `, when(one.finished_at)),
-    one.traceback && h("pre", { class: "text whole", tabindex: "0", "aria-label": "Traceback" }, one.traceback),
-    one.lines && h("h3", null, "Last lines"),
-    one.lines && h("pre", { class: "text whole", tabindex: "0", "aria-label": "Last lines" }, one.lines),
-  );
-}
-
-/** Logs that were asked for, by job and fence. */
-const opened = new Map();
-
-async function open(job, one, { refresh }) {
-  const key = `${job.id} ${one.fence}`;
-  if (opened.has(key)) opened.delete(key);
-  else opened.set(key, await get(`/v1/jobs/${job.id}/attempts/${one.fence}`));
-  await refresh();
-}
-
-function errorOf(job, one, context) {
-  const shown = opened.get(`${job.id} ${one.fence}`);
-  return [
-    one.error ? cut(one.error, 160) : waited(one),
-    one.log && button(shown ? "Hide log" : "Show log", () => attempt(() => open(job, one, context)), "tiny"),
-    shown && log(shown),
-  ];
-}
-
 const attemptColumns = (job, context) => [
   ...ATTEMPTS,
   { name: "Error", wide: true, cell: (one) => errorOf(job, one, context) },
@@ -255,5 +225,3 @@ const STEPS = [
   { name: "Bytes", number: true, cell: (one) => one.size.toLocaleString("en") },
   { name: "Result", wide: true, cell: (one) => cut(one.preview, 160) },
 ];
-
-const waited = ({ wait_reason: reason }) => reason && h("span", { class: "soft" }, `after ${reason.replace("_", " ")}`);

@@ -11,10 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from pipeline.declare.errors import BadInput
-from pipeline.front.cli import jobs as cli_jobs
-from pipeline.front.cli import show as cli_show
 from pipeline.front.cli.console import Json, console
-from pipeline.front.cli.jobs import job_column, read_id
+from pipeline.front.cli.jobs import commands as cli_jobs
+from pipeline.front.cli.jobs import show as cli_show
+from pipeline.front.cli.jobs.commands import job_column, read_id
 from pipeline.front.database import transaction
 from pipeline.store import inspect
 from pipeline.store.gateway import client

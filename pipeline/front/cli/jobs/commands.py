@@ -16,8 +16,8 @@ from pipeline.declare.errors import BadInput, JobCancelled, JobFailed
 from pipeline.declare.options import Until
 from pipeline.declare.registry import body_codec
 from pipeline.declare.states import Status
-from pipeline.front.cli import bodies, many
 from pipeline.front.cli.console import Json, console
+from pipeline.front.cli.jobs import bodies, many
 from pipeline.front.cli.times import seconds_of
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import transaction

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from pipeline.declare.errors import BadInput
 from pipeline.front.cli.console import Json, console
-from pipeline.front.cli.jobs import read_id
+from pipeline.front.cli.jobs.commands import read_id
 from pipeline.front.cli.workflows import need_workflows
 from pipeline.front.database import transaction
 from pipeline.store import inspect
