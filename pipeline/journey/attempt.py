@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,9 +27,8 @@ from pipeline.journey import checkpoint, steps, unclaimed
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.message import InvalidEnvelope, compose, read_ref
 from pipeline.journey.rate_limits import take_permit
-from pipeline.observe import failpoints, logs
+from pipeline.observe import failpoints, lines, logs
 from pipeline.observe.instruments import count, observe_duration, phase_span
-from pipeline.observe.lines import in_logs
 from pipeline.store.group_commit import (
     Ask,
     ClaimRow,
@@ -200,7 +198,7 @@ async def run(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase) -> 
     started = monotonic()
     try:
         span = phase_span(attempt.spec.queue, job.traceparent, job=str(job.id), fence=job.fence)
-        with attempt, in_logs(attempt), span as job.span:
+        with attempt, lines.in_logs(attempt), span as job.span:
             if attempt.isolated:
                 return worker.run_isolated(attempt)
             return as_done(await attempt.place.returned(job, perform(phase, job)))
@@ -328,9 +326,7 @@ class Attempt:
     # Nobody has tried this phase of the job before.
     first: bool = False
     result: str | None = None
-    # What its phase logged last, and what a child process says of its error.
-    lines: deque[str] | None = None
-    traceback: str | None = None
+    said: lines.Said = field(default_factory=lines.Said)
     reason: str | None = None
     job: Job | None = None
     # How an interrupt reaches the work; None before it begins and after it ended.

@@ -127,8 +127,8 @@ def _log(attempt: Attempt, error: BaseException) -> Log | None:
 
 def _traceback(attempt: Attempt, error: BaseException) -> str | None:
     """Of a phase that ran in a child process, the child knows it."""
-    if attempt.isolated or attempt.traceback is not None:
-        return attempt.traceback
+    if attempt.isolated or attempt.said.traceback is not None:
+        return attempt.said.traceback
     # An attempt that was told to stop while it did nothing of the team's says nothing by where it was.
     place = tracebacks.place(error, team=isinstance(error, Interrupted))
     return tracebacks.formatted(error) if place else None

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeline.observe.tracebacks import bounded
@@ -27,6 +28,14 @@ _worker: dict[str, str] = {}
 def called(worker: str) -> None:
     """The worker that this process is, or is a child of."""
     _worker["worker"] = worker
+
+
+@dataclass(slots=True)
+class Said:
+    """What an attempt says of itself: its last lines, and the traceback that a child process made of its error."""
+
+    lines: deque[str] | None = None
+    traceback: str | None = None
 
 
 @contextmanager
@@ -60,18 +69,18 @@ def keep(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutable
 
 def add(attempt: Attempt, line: str) -> None:
     """One more line of the attempt's; the oldest makes way."""
-    if attempt.lines is None:
-        attempt.lines = deque(maxlen=MOST)
-    attempt.lines.append(line[:LONGEST_LINE])
+    if attempt.said.lines is None:
+        attempt.said.lines = deque(maxlen=MOST)
+    attempt.said.lines.append(line[:LONGEST_LINE])
 
 
 def kept(attempt: Attempt) -> str | None:
     """The attempt's last lines, if it has any: as many as fit."""
-    if not attempt.lines:
+    if not attempt.said.lines:
         return None
     taken: list[str] = []
     size = 0
-    for line in reversed(list(attempt.lines)):
+    for line in reversed(list(attempt.said.lines)):
         if (size := size + len(line.encode("utf-8", "replace")) + 1) > LONGEST:
             break
         taken.append(line)

@@ -93,7 +93,7 @@ class Child:
             called(order["worker"])
             attempt.job = job = job_of(attempt, phase, lambda: Path(order["temp_root"]), keep_alone)
             job.span = order["span"]
-            attempt.lines = tail = Tail(order["tail"])
+            attempt.said.lines = tail = Tail(order["tail"])
             with in_logs(attempt), at_most(limit):
                 self._tell(wire.BEGAN)
                 answer = self._run(order, attempt, phase, job)

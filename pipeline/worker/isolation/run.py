@@ -53,7 +53,7 @@ def run_isolated(worker: WorkerProcess, attempt: Attempt) -> Done | Completed:
             worker.children.give_back(child, reuse=reuse)
         if answer is not None:
             return _read(worker, attempt, answer)
-        attempt.lines = left_by(_tail(worker, attempt))
+        attempt.said.lines = left_by(_tail(worker, attempt))
         _stopped(attempt, child)
         if child.began:
             raise _death(died, _last_words(attempt, child))
@@ -114,7 +114,7 @@ def _last_words(attempt: Attempt, child: Child) -> str:
     found = last_words(list(child.said))
     if found is None:
         return ""
-    attempt.traceback, place = found
+    attempt.said.traceback, place = found
     return f" ({place})" if place else ""
 
 
@@ -169,8 +169,8 @@ def _read(worker: WorkerProcess, attempt: Attempt, answer: dict[str, Any]) -> Do
         case "repeated":
             return Repeated()
     error = _error(answer)
-    text = attempt.traceback = answer.get("traceback")
-    attempt.lines = deque(answer.get("lines", ()))
+    text = attempt.said.traceback = answer.get("traceback")
+    attempt.said.lines = deque(answer.get("lines", ()))
     if text is None or answer.get("planned", True):
         raise error
     # As Dramatiq does for a phase that raises in a thread what is not meant for the pipeline.
