@@ -29,8 +29,11 @@ extend(
     "scrape",
     routes=["actors.scrape.routes:router"],
     commands=["actors.scrape.commands:add_to"],
-    views=[View("/sources", HERE / "scrape/dashboard/sources.js", title="Sources")],
-    metrics=["actors.scrape.metrics:breakers"],
+    views=[
+        View("/sources", HERE / "scrape/dashboard/sources.js", title="Sources"),
+        View("/sources/{id}", HERE / "scrape/dashboard/unread.js"),
+    ],
+    metrics=["actors.scrape.metrics:breakers", "actors.scrape.metrics:unread"],
     outputs={
         "scrape": "actors.scrape.store:stored_points",
         "valuation": "actors.scrape.store:stored_value",

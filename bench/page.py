@@ -65,6 +65,12 @@ COSTS = [
     Promise("SQL statements a pooled phase", "cost_per_pooled_phase.statements"),
     Promise("idle: queries a second per process", "idle_queries_per_s_per_process", "≤ 0.2"),
     Promise("idle: CPU % per process", "idle_cpu_percent_per_process"),
+    Promise("statements a step, in threads", "statements_a_step.steps", "≤ 0.5"),
+    Promise("… on the event loop", "statements_a_step.steps-loop", "≤ 0.5"),
+    Promise("commits a step, in threads", "commits_a_step.steps", "≤ 0.5"),
+    Promise("… on the event loop", "commits_a_step.steps-loop", "≤ 0.5"),
+    Promise("ms from an idle job's last transition to the waiter, its commit included", "result_after_transition_ms"),
+    Promise("statements of 1,000 waiters in ten seconds", "statements_of_1000_waiters", "0"),
     Promise("worker memory growth over 100,000 jobs, %", "memory_growth_percent", "≤ 2"),
 ]
 LATENCIES = {

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-from bench import execution, growth, lab, latency, page, submitting, throughput, waiting
+from bench import execution, growth, lab, language, latency, page, submitting, throughput, waiting
 from bench.paired import Figures, Plan, merge
 from bench.rivals import row
 
@@ -34,6 +34,8 @@ ROWS = {
     "writes": Listed(throughput.writes),
     "results": Listed(throughput.results, quick=False),
     "typed": Listed(throughput.typed, quick=False),
+    "steps": Listed(language.steps, quick=False),
+    "awaited": Listed(language.awaited, quick=False),
     "submit": Listed(submitting.single),
     "submit_many": Listed(submitting.batched),
     "workflows": Listed(growth.workflows),

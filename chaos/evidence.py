@@ -10,9 +10,11 @@ import httpx
 
 from chaos import times
 from chaos.observer import Deadline, until
-from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, StepCall
+from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, StepCall, Waited
 from chaos.stage import Stage
+from chaos.subject import WAITING
 from chaos.uniques import Uniques
+from chaos.words import Words
 from pipeline.broker.topology import dead_letter_queue
 
 JOBS = """SELECT j.id, j.status, j.fence, (SELECT array_agg(p.phase ORDER BY p.position) FROM pipeline.phases p
@@ -21,7 +23,16 @@ ATTEMPTS = """SELECT job_id AS job, fence, phase, outcome, pipeline.worker_name(
         started_at AS started, finished_at AS finished, error
     FROM pipeline.attempts WHERE job_id = ANY (%s) ORDER BY job_id, fence"""
 EFFECTS = "SELECT job_id AS job, phase, fence FROM chaos_ledger WHERE job_id = ANY (%s)"
-KEPT = "SELECT job_id AS job, phase, name, fence FROM pipeline.steps WHERE job_id = ANY (%s)"
+# A sleep is kept as a step that returned nothing.
+KEPT = "SELECT job_id AS job, phase, name, fence FROM pipeline.steps WHERE job_id = ANY (%s) AND value <> 'null'"
+CHILDREN = """SELECT j.id FROM pipeline.batches b JOIN pipeline.jobs j ON j.batch_id = b.id
+    WHERE b.parent_job = ANY (%s) ORDER BY j.id"""
+WAITED = """SELECT j.id AS job, j.result->>'ask' AS answer, (j.result->'spawn'->>'total')::integer AS told_of,
+        (SELECT count(*) FROM pipeline.batches b WHERE b.parent_job = j.id AND b.answered_at IS NOT NULL) AS answered,
+        (SELECT count(*) FROM pipeline.batches b JOIN pipeline.jobs c ON c.batch_id = b.id
+            WHERE b.parent_job = j.id) AS children,
+        (SELECT count(*) FROM pipeline.signals s WHERE s.job_id = j.id AND s.taken_at IS NOT NULL) AS taken
+    FROM pipeline.jobs j WHERE j.id = ANY (%s) AND j.workflow = %s AND j.status = 'succeeded'"""
 OUTBOX = "SELECT count(*) FROM pipeline.outbox WHERE job_id = ANY (%s)"
 UNFINISHED = "SELECT count(*) FROM pipeline.jobs WHERE id = ANY (%s) AND completed_at IS NULL"
 EMPTY_WITHIN = 40.0
@@ -36,12 +47,19 @@ def wait_for_the_end(stage: Stage, jobs: Sequence[UUID], seconds: float) -> bool
         return False
 
 
+def children(stage: Stage, jobs: Sequence[UUID]) -> list[UUID]:
+    """What these jobs have spawned; judged like what was submitted."""
+    return [row["id"] for row in stage.observer.rows(CHILDREN, list(jobs)) if row["id"] not in jobs]
+
+
 def gather(
     stage: Stage,
     jobs: Sequence[UUID],
     cancelled: Sequence[UUID],
     absences: Sequence[Absence],
+    *,
     uniques: Uniques | None = None,
+    words: Words | None = None,
 ) -> Evidence:
     """The state of these jobs now; messages that are still on their way to being refused are given a while."""
     ids = list(jobs)
@@ -57,6 +75,8 @@ def gather(
         kept=[StepCall(**row) for row in look.rows(KEPT, ids)],
         unique_twice=sorted(uniques.twice) if uniques else (),
         unanswered=uniques.unanswered() if uniques else (),
+        waited=[Waited(**row) for row in look.rows(WAITED, ids, WAITING)],
+        delivered=frozenset(words.delivered) if words else frozenset(),
         outbox=look.one(OUTBOX, ids),
         messages=_left_messages(stage),
         cancelled=cancelled,

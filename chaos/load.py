@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from chaos.subject import Subject
+from chaos.subject import WAITING, Subject
 from pipeline import submit_many
 
 PATIENCE = 120.0
@@ -33,6 +33,8 @@ class Load:
         self._number = 0
         self._error: Exception | None = None
         self.jobs: list[UUID] = []
+        # Those of them that wait for a word (chaos.words).
+        self.waiting: list[UUID] = []
 
     def start(self, burst: int, rate: float) -> None:
         """Return when the burst is submitted."""
@@ -71,7 +73,9 @@ class Load:
         deadline = time.monotonic() + PATIENCE
         while bodies:
             try:
-                self.jobs += submit_many(None, workflow, list(bodies.values()), keys=keys)
+                jobs = submit_many(None, workflow, list(bodies.values()), keys=keys)
+                self.jobs += jobs
+                self.waiting += jobs if workflow == WAITING else []
                 return
             except SQLAlchemyError:
                 if time.monotonic() > deadline:

@@ -9,12 +9,16 @@ from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
+from chaos.subject import CHILDREN, WORD
+
 # How long after a worker's return others may still settle what they took from it.
 SLACK = timedelta(seconds=5)
 # A worker that is cut off for less than this has its lock back before anybody may call it dead.
 CUT_OFF = timedelta(seconds=1)
 TAKEN = ("crashed", "stale", "poisoned")
 REFUNDED = "it came back: not charged"
+# Of jobs that wait (chaos.workflow): the phase that spawns and writes nothing, and the one that sleeps, once.
+SPAWNS, SLEEPS = "spawn", "rest"
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,21 @@ class StepCall:
     phase: str
     name: str
     fence: int
+
+
+@dataclass(frozen=True)
+class Waited:
+    """A job that waited and has succeeded: for its children, of whose number it was told, and for a word.
+
+    ``answered``: how many of its batches told it to continue. ``taken``: how many words ended a wait.
+    """
+
+    job: UUID
+    answer: str | None
+    told_of: int
+    answered: int
+    children: int
+    taken: int
 
 
 @dataclass(frozen=True)
@@ -100,6 +119,9 @@ class Evidence:
     unique_twice: Sequence[tuple[UUID, UUID]] = ()
     # Jobs whose result somebody waits for in vain although they have ended.
     unanswered: Sequence[UUID] = ()
+    waited: Sequence[Waited] = ()
+    # Of these PostgreSQL said that they continue with the word.
+    delivered: frozenset[UUID] = frozenset()
     outbox: int = 0
     messages: dict[str, int] = field(default_factory=dict)
     cancelled: Sequence[UUID] = ()
@@ -135,6 +157,7 @@ def reconcile(evidence: Evidence, explained: Iterable[str]) -> Findings:
     if evidence.effects is not None:
         _effects(evidence, evidence.effects, found)
     _steps(evidence, found)
+    _waits(evidence, found)
     for first, second in evidence.unique_twice:
         found.note(found.duplicated, second, f"had its key while job {first} had it")
     for job in evidence.unanswered:
@@ -179,6 +202,8 @@ def _history(evidence: Evidence, found: Findings, fine: set[str]) -> None:
 
 def _is_fine(attempt: Attempt, evidence: Evidence, fine: set[str]) -> bool:
     # A crash that was refunded is judged as one: a worker that was never away must not lose a job.
+    if _slept(attempt):
+        return True
     if attempt.outcome in TAKEN or (attempt.outcome == "released" and REFUNDED in (attempt.error or "")):
         return any(absence.explains(attempt, evidence.lease) for absence in evidence.absences)
     return attempt.outcome in fine or (attempt.outcome == "cancelled" and attempt.job in evidence.cancelled)
@@ -190,7 +215,7 @@ def _effects(evidence: Evidence, effects: Sequence[Effect], found: Findings) -> 
         if n > 1:
             found.note(found.duplicated, job, f"wrote {n} rows in {phase}")
     for row in evidence.jobs:
-        missing = [phase for phase in row.phases or evidence.phases if not written[row.id, phase]]
+        missing = [phase for phase in row.phases or evidence.phases if phase != SPAWNS and not written[row.id, phase]]
         if row.status == "succeeded" and missing:
             found.note(found.lost, row.id, f"succeeded without the effect of {', '.join(missing)}")
     winners = {(a.job, a.phase, a.fence) for a in evidence.attempts if a.outcome == "succeeded"}
@@ -217,3 +242,28 @@ def _steps(evidence: Evidence, found: Findings) -> None:
     for step in evidence.kept:
         if (step.job, step.phase, step.name, step.fence) not in called:
             found.note(found.unexplained, step.job, f"kept step {step.name} of {step.phase}, which nobody called")
+
+
+def _slept(attempt: Attempt) -> bool:
+    return attempt.phase == SLEEPS and attempt.outcome == "snoozed" and ": sleep" in (attempt.error or "")
+
+
+def _waits(evidence: Evidence, found: Findings) -> None:
+    """Each wait was ended once, by what the job was told; it slept once; its children exist once."""
+    for one in evidence.waited:
+        if not one.told_of == one.children == CHILDREN:
+            said = f"has {one.children} children and was told of {one.told_of}; it spawned {CHILDREN}"
+            found.note(found.duplicated if one.children > CHILDREN else found.lost, one.job, said)
+        if one.answered != 1:
+            found.note(found.duplicated, one.job, f"was told {one.answered} times that its children have ended")
+        if one.taken != (one.answer == WORD):
+            found.note(found.unexplained, one.job, f"continued with {one.answer!r}, and {one.taken} words were taken")
+        if one.job in evidence.delivered and one.answer != WORD:
+            found.note(found.lost, one.job, f"continued with {one.answer!r}, though a word was delivered to it")
+    sleeps = Counter(attempt.job for attempt in evidence.attempts if _slept(attempt))
+    for job, n in sleeps.items():
+        if n > 1:
+            found.note(found.duplicated, job, f"slept {n} times")
+    for one in evidence.waited:
+        if not sleeps[one.job]:
+            found.note(found.lost, one.job, "succeeded without its sleep")

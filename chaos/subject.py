@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 Body = Callable[[int, random.Random], dict[str, Any]]
-# Threads, the event loop, steps in all kinds of places, child processes.
-STREAM = ("chaos", "chaos-async", "chaos-steps", "chaos", "chaos-isolated")
+# Those of its jobs that wait: for so many children, and for a word.
+WAITING, CHILDREN, WORD = "chaos-waits", 3, "go"
+# Threads, the event loop, steps in all kinds of places, child processes, waits.
+STREAM = ("chaos", "chaos-async", "chaos-steps", "chaos", "chaos-isolated", WAITING)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from chaos.crew import THREADS
-from chaos.evidence import gather, tell, wait_for_the_end
+from chaos.evidence import children, gather, tell, wait_for_the_end
 from chaos.fault import Fault, Hits, Kill, Scene
 from chaos.load import Load
 from chaos.observer import Deadline, until
@@ -21,6 +21,7 @@ from chaos.reconcile import Findings, reconcile
 from chaos.recovery import Recovery, percentiles, recoveries
 from chaos.stage import Stage
 from chaos.uniques import Uniques
+from chaos.words import Words
 
 UNDER_WAY = "SELECT count(*) FROM pipeline.attempts WHERE job_id = ANY (%s)"
 END_WITHIN = 180.0
@@ -58,6 +59,7 @@ class Wave:
     told: list[str] = field(default_factory=list)
     management: bool = True
     uniques: Uniques | None = None
+    words: Words | None = None
 
     @property
     def name(self) -> str:
@@ -118,6 +120,8 @@ def _fill(stage: Stage, wave: Wave, label: str, dice: random.Random, size: Size,
     faults = wave.faults
     load, chosen = Load(stage.subject, label, dice), size.of(faults)
     wave.uniques = uniques = Uniques(stage.subject, label, random.Random(dice.random()), stage.new_observer())  # noqa: S311
+    wave.words = words = Words(load.waiting, random.Random(dice.random()))  # noqa: S311
+    words.start()
     try:
         stage.crew.at_least(stage.observer, stage.crew.size)
         load.start(chosen.burst, chosen.rate)
@@ -133,6 +137,8 @@ def _fill(stage: Stage, wave: Wave, label: str, dice: random.Random, size: Size,
     wave.jobs = own + [job for job in uniques.jobs if job not in own]
     wait_for_the_end(stage, wave.jobs, END_WITHIN)
     wave.settled = time.monotonic() - over
+    words.stop()
+    wave.jobs += children(stage, wave.jobs)
     judge(stage, wave)
 
 
@@ -140,7 +146,7 @@ def judge(stage: Stage, wave: Wave) -> None:
     """Do the books of the wave as they stand now."""
     cancelled = [job for hit in wave.hits for job in hit.cancelled]
     absences = [absence for hit in wave.hits for absence in hit.absent()]
-    evidence = gather(stage, wave.jobs, cancelled, absences, wave.uniques)
+    evidence = gather(stage, wave.jobs, cancelled, absences, uniques=wave.uniques, words=wave.words)
     explained = {outcome for fault in wave.faults for outcome in fault.explains}
     wave.findings = reconcile(evidence, explained)
     wave.findings.unexplained += [sentence for hit in wave.hits for sentence in hit.complaints]

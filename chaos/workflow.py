@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, text
 
 from actors.scrape.cache import Cache
 from chaos.block import BLOCK
-from pipeline import Done, Job, Workflow, settings
+from chaos.subject import CHILDREN, WAITING, WORD
+from pipeline import Children, Done, Ends, Job, Workflow, settings
 
 LEDGER = """CREATE TABLE IF NOT EXISTS chaos_ledger (
     id bigserial PRIMARY KEY, job_id uuid NOT NULL, phase text NOT NULL, fence bigint NOT NULL)"""
@@ -123,6 +127,43 @@ stepped = Workflow("chaos-steps")
 stepped.phase("first")(work_in_steps)
 stepped.phase("second")(wait_in_steps)
 stepped.phase("third", isolated=True)(work_in_steps)
+
+# A job that waits for its children, for somebody's word, or for the end of that wait, and for time.
+PATIENCE, NAP = timedelta(seconds=3), timedelta(seconds=0.2)
+OUT_OF_TIME = "nobody said a word"
+child, waiting = Workflow("chaos-child"), Workflow(WAITING)
+
+
+@child.phase("first")
+def be_a_child(job: Job) -> Done:
+    """Its result is its number."""
+    return replace(work(job), result=job.body["n"])
+
+
+@waiting.phase
+async def spawn(job: Job) -> Children[int]:
+    """The only phase that writes nothing: it ends with the children."""
+    seconds = job.body["seconds"]
+    return job.spawn(child, [{"n": n, "seconds": seconds} for n in range(CHILDREN)])
+
+
+@waiting.phase
+def ask(job: Job, spawn: Ends[int]) -> Done:
+    """After all children have ended, in their order, it waits for a word (chaos.words)."""
+    if [end.result for end in spawn] != list(range(CHILDREN)):
+        raise RuntimeError(f"these are not the ends of all children: {list(spawn)}")
+    begin(job)
+    asked: Any = job.wait_for(WORD, timeout=PATIENCE, default=OUT_OF_TIME)
+    return replace(asked, write=end(job).write)
+
+
+@waiting.phase
+async def rest(job: Job) -> Done:
+    """It sleeps once, whatever happens to its attempts."""
+    await job.sleep("nap", NAP)
+    await asyncio.to_thread(begin, job)
+    return await asyncio.to_thread(end, job)
+
 
 # Two phases that get stuck: one with a time limit that is soon over, one with the default's.
 limited = Workflow("chaos-limited").phase("stuck", time_limit=STUCK_LIMIT)(stick_or_work)

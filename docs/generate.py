@@ -35,6 +35,14 @@ FUNCTIONS = (
     "pipeline.resume_phases",
     "pipeline.job_status",
     "pipeline.await_ends",
+    "pipeline.schedule",
+    "pipeline.unschedule",
+    "pipeline.pause_schedule",
+    "pipeline.resume_schedule",
+    "pipeline.run_schedule",
+    "pipeline.backfill",
+    "pipeline.list_schedules",
+    "pipeline.moment",
     "pipeline.timeline",
     "pipeline.stats",
     "pipeline.relay_lag",
@@ -127,9 +135,15 @@ def commands() -> str:
 
 def _command(command: Any, path: str) -> Iterator[str]:
     if isinstance(command, TyperGroup):
+        if command.invoke_without_command:
+            yield from _section(command, path)
         for name, child in sorted(command.commands.items()):
             yield from _command(child, f"{path} {name}")
         return
+    yield from _section(command, path)
+
+
+def _section(command: Any, path: str) -> Iterator[str]:
     arguments = [item for item in command.params if item.param_type_name == "argument"]
     named = {item: item.metavar or item.name.upper() for item in arguments}
     shown = "".join(f" {named[item]}" if item.required else f" [{named[item]}]" for item in arguments)

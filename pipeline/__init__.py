@@ -28,9 +28,19 @@ if TYPE_CHECKING:
     from pipeline.journey.submit import cancel, open_batch, replay, seal_batch, signal, submit, submit_many
     from pipeline.observe.instruments import count
     from pipeline.phase import Phase
+    from pipeline.scheduling import (
+        backfill,
+        pause_schedule,
+        resume_schedule,
+        run_schedule,
+        schedule,
+        schedules,
+        unschedule,
+    )
     from pipeline.store.database import engine
     from pipeline.store.gateway.callers import readable_errors
     from pipeline.store.gateway.results import JobStatus
+    from pipeline.store.gateway.schedules import Schedule
     from pipeline.testing.dispatch import (
         JobDispatcher,
         JobHandler,
@@ -61,6 +71,7 @@ __all__ = [
     "MemoryDispatcher",
     "Permanent",
     "Phase",
+    "Schedule",
     "Snooze",
     "StaleClaim",
     "Throttle",
@@ -68,6 +79,7 @@ __all__ = [
     "Transient",
     "View",
     "Workflow",
+    "backfill",
     "cancel",
     "count",
     "engine",
@@ -76,15 +88,21 @@ __all__ = [
     "job",
     "open_batch",
     "pause_rate_limit",
+    "pause_schedule",
     "readable_errors",
     "replay",
+    "resume_schedule",
     "retry_after",
     "run_handler",
+    "run_schedule",
+    "schedule",
+    "schedules",
     "seal_batch",
     "set_rate_limit",
     "signal",
     "submit",
     "submit_many",
+    "unschedule",
 ]
 
 # Resolved at first use, so that a client does not load a whole worker.
@@ -120,9 +138,19 @@ _HOMES = {
         "submit_many",
     ),
     "pipeline.observe.instruments": ("count",),
+    "pipeline.scheduling": (
+        "backfill",
+        "pause_schedule",
+        "resume_schedule",
+        "run_schedule",
+        "schedule",
+        "schedules",
+        "unschedule",
+    ),
     "pipeline.store.database": ("engine",),
     "pipeline.store.gateway.callers": ("readable_errors",),
     "pipeline.store.gateway.results": ("JobStatus",),
+    "pipeline.store.gateway.schedules": ("Schedule",),
     "pipeline.testing.dispatch": (
         "JobDispatcher",
         "JobHandler",

@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import is_dataclass
+from datetime import timedelta
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -25,16 +26,17 @@ from typing_extensions import TypeVar
 from pipeline.declare.backoff import Backoff
 from pipeline.declare.codec import Codec, codec_of
 from pipeline.declare.job import PLAIN, Job
-from pipeline.declare.phase import PhaseSpec, Throttle, read_size
+from pipeline.declare.phase import PhaseSpec, Throttle, read_rate, read_size
 from pipeline.declare.registry import Around, DeclaredPhase, Hook, Work, declare_workflow
 from pipeline.handle import AsyncJobHandle, JobHandle, all_awaited, awaited, job
-from pipeline.journey.submit import submit, submit_many
+from pipeline.journey.submit import encode_body, submit, submit_many
 from pipeline.phase import Declare, Given, Phase, Returned
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from pipeline.declare.options import ManyJobs, OneJob
+    from pipeline.declare.schedules.schedule import Overlap
     from pipeline.store.gateway.callers import AsyncCaller, Caller, SyncCaller
 
 DEFAULT_BACKOFF = Backoff()
@@ -113,6 +115,7 @@ class Workflow(Generic[Body, Result]):
         isolated: bool = False,
         memory_limit: int | str | None = None,
         max_jobs: int = 1000,
+        rate: str | None = None,
         throttle: Throttle | None = None,
         shared_limit: bool = False,
     ) -> Declare[Body]: ...
@@ -131,6 +134,7 @@ class Workflow(Generic[Body, Result]):
         isolated: bool = False,
         memory_limit: int | str | None = None,
         max_jobs: int = 1000,
+        rate: str | None = None,
         throttle: Throttle | None = None,
         shared_limit: bool = False,
     ) -> Any:
@@ -153,11 +157,15 @@ class Workflow(Generic[Body, Result]):
         ``stale_after``: without a heartbeat for so long a job is taken from its worker (default: the setting).
         ``isolated``: run in a child process. Its memory may grow by ``memory_limit`` in a job. It is kept for the next
         jobs of the phase, with what it has loaded, and replaced after ``max_jobs`` of them (1: never reused).
-        ``throttle``: at most so many jobs sent in so many seconds.
+        ``rate``: how many jobs are sent at most, evenly: ``"20/s"``, ``"100/min"``, ``"5/h"``; after a stall as well.
+        ``throttle``: the same with bursts: at most so many jobs sent in so many seconds.
         ``shared_limit``: all jobs call the same outside system; one Retry-After pauses the phase for every worker.
         """
 
         local = sys._getframe(1).f_locals
+
+        if rate is not None and throttle is not None:
+            raise ValueError(f"workflow {self.name}: rate and throttle exclude each other")
 
         def declare(work: Work) -> Phase[..., Any]:
             chosen = name if isinstance(name, str) else _dashed(work)
@@ -174,7 +182,7 @@ class Workflow(Generic[Body, Result]):
                 isolated=isolated,
                 memory_limit=read_size(memory_limit),
                 max_jobs=max_jobs,
-                throttle=throttle,
+                throttle=throttle or read_rate(rate),
                 shared_limit=shared_limit,
                 start_first=self._start_first,
                 asynchronous=inspect.iscoroutinefunction(work),
@@ -212,6 +220,32 @@ class Workflow(Generic[Body, Result]):
         """
         self._declared.around.append(manager)
         return manager
+
+    def schedule(
+        self,
+        name: str,
+        cron: str | None = None,
+        *,
+        every: timedelta | None = None,
+        timezone: str | None = None,
+        body: Body | None = None,
+        overlap: Overlap = "allow",
+        catch_up: int | timedelta = 1,
+        priority: int = 0,
+        tags: Sequence[str] = (),
+    ) -> None:
+        """Submit a job of this workflow at each moment of a cron expression or of an interval.
+
+        >>> orders.schedule("weekly", "0 7 * * 1", timezone="Europe/Paris", body={"order": 17})
+        >>> orders.schedule("often", every=timedelta(minutes=5), overlap="skip")
+
+        ``pipeline migrate`` puts it in force, as it does with the phases. See ``pipeline.schedule`` for the options.
+        """
+        from pipeline.declare.schedules.schedule import ScheduleSpec
+
+        encoded = encode_body(self.name, body)
+        spec = ScheduleSpec(name, cron, every, timezone, encoded, overlap, catch_up, priority, tags)
+        self._declared.schedule(spec)
 
     @overload
     def submit(
@@ -264,11 +298,12 @@ def _body(workflow: str, body: Any) -> Codec:
     if body is None:
         return PLAIN
     kind = get_origin(body) or body
-    if not (is_dataclass(kind) or is_typeddict(kind) or issubclass(kind, dict) or hasattr(kind, "model_validate")):
-        raise TypeError(
-            f"workflow {workflow}: body is a pydantic model, a dataclass or a TypedDict, not {kind.__name__}"
-        )
-    return codec_of(body)
+    if isinstance(kind, type) and (
+        is_dataclass(kind) or is_typeddict(kind) or issubclass(kind, dict) or hasattr(kind, "model_validate")
+    ):
+        return codec_of(body)
+    what = getattr(kind, "__name__", None) or f"{body!r:.100}, which is no class"
+    raise TypeError(f"workflow {workflow}: body is a pydantic model, a dataclass or a TypedDict, not {what}")
 
 
 def _dashed(work: Work) -> str:

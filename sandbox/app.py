@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from sandbox import chat, gemini, hostile, market, pages, registry, wikidata
+from sandbox import chat, gemini, hostile, market, pages, registry, scripted, wikidata
 from sandbox.faults import FaultBook, FaultMiddleware
 from sandbox.stats import Stats, StatsMiddleware
 from sandbox.wikidata_entity import Entity
@@ -19,6 +19,7 @@ from sandbox.wikidata_entity import Entity
 SYSTEMS: tuple[Callable[[], list[BaseRoute]], ...] = (
     pages.routes,
     hostile.routes,
+    scripted.routes,
     chat.routes,
     registry.routes,
     gemini.routes,

@@ -1,7 +1,7 @@
 """An OpenAI-style chat endpoint. Its answer is read out of the prompt, so it is useful and repeatable.
 
 Model names change its manners: ``sandbox-bad-json-first`` answers with broken JSON until it is told so,
-``sandbox-bad-json`` always does, and ``sandbox-chatty`` wraps its JSON in a fence.
+``sandbox-bad-json`` always does; the others of WRAPPINGS give right JSON as models wrap it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,21 @@ import hashlib
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-MODELS = ("sandbox", "sandbox-bad-json-first", "sandbox-bad-json", "sandbox-chatty")
+WRAPPINGS: dict[str, Callable[[str], str]] = {
+    "sandbox-chatty": lambda json: f"```json\n{json}\n```",
+    "sandbox-prose": lambda json: f"Certainly! Here is what I found:\n\n{json}\n\nLet me know if you need more.",
+    "sandbox-thinking": lambda json: f'<think>The keys are {{"summary": …}}, so let me see.</think>\n{json}',
+    "sandbox-draft": lambda json: f"Draft:\n```json\n{{}}\n```\nFinal answer:\n```json\n{json}\n```",
+    "sandbox-trailing-comma": lambda json: f"{json.rstrip().removesuffix('}')},}}",
+}
+MODELS = ("sandbox", "sandbox-bad-json-first", "sandbox-bad-json", *WRAPPINGS)
 KINDS = {
     "shop": ("shop", "order", "cart", "bestell", "panier", "注文", "订单", "pedido"),
     "company": ("founded", "offer", "angebot", "proposons", "ofrecemos", "office", "店", "firma"),
@@ -81,7 +89,7 @@ def _manners(model: str, messages: list[dict[str, str]], content: str) -> str:
     first_round = all(m["role"] != "assistant" for m in messages)
     if model == "sandbox-bad-json" or (model == "sandbox-bad-json-first" and first_round):
         return "Sure! Here is the analysis: " + content[: len(content) // 2]
-    return f"```json\n{content}\n```" if model == "sandbox-chatty" else content
+    return WRAPPINGS[model](content) if model in WRAPPINGS else content
 
 
 def analyse(prompt: str) -> dict[str, Any]:

@@ -25,6 +25,23 @@ BESIDE = (
 )
 
 
+# On the market called "odd" each offer says its price in another of these ways: of some nobody knows what they mean.
+ODD = (
+    "120 kr",
+    "₹1,200",
+    "HK$100",
+    "C $34.99",
+    "£1,050.00 (approx. US $1,300.00)",
+    "Lot of 3: $45.00",
+    "Sold Nov 3, 2024 US $120.00",
+    "US $10.00 to US $25.00",
+    "ca. 80 €",
+    "¥12,000",
+    "Was £80.00, now £64.00",
+    "price on request",
+)
+
+
 def routes() -> list[BaseRoute]:
     """``/market/{name}/search`` (HTML), ``/market/{name}/api/items`` (JSON), ``/market/{name}/item/{number}``."""
     return [
@@ -37,19 +54,21 @@ def routes() -> list[BaseRoute]:
 async def _page(request: Request) -> Response:
     market, query = request.path_params["name"], request.query_params.get("q", "")[:500]
     found = offers(market, query) if query else []
-    rows = "\n".join(_row(offer) for offer in found)
+    odd = ODD if market == "odd" else ()
+    rows = "\n".join(_row(offer, *odd[n : n + 1]) for n, offer in enumerate(found))
     return HTMLResponse(
         f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{escape(f'{market}: {query}')}</title></head>"
         f'<body><h1>{len(found)} offers</h1><ul class="listings">\n{rows}\n</ul></body></html>'
     )
 
 
-def _row(offer: Offer) -> str:
+def _row(offer: Offer, price: str = "") -> str:
+    told = price or _written(offer)
     identity = f' data-id="{escape(offer.id)}"' if offer.id else ""
     return (
         f'<li class="listing" data-type="{offer.type}"{identity}>'
         f'<a class="title" href="{escape(offer.path)}">{escape(offer.title)}</a> '
-        f'<span class="price">{_written(offer)}</span> <time datetime="{offer.day}">{offer.day:%d %B %Y}</time></li>'
+        f'<span class="price">{told}</span> <time datetime="{offer.day}">{offer.day:%d %B %Y}</time></li>'
     )
 
 

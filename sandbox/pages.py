@@ -17,6 +17,12 @@ Allow: /
 
 User-agent: banned-bot
 Disallow: /
+
+User-agent: patient-bot
+Crawl-delay: 1
+
+User-agent: sleepy-bot
+Crawl-delay: 3600
 """
 
 

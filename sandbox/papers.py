@@ -56,7 +56,12 @@ def _made(number: str) -> bytes:
 
 def scan(pages: Sequence[Sequence[raw_pdf.Line]]) -> bytes:
     """A PDF of pictures that look like scans of the printed pages."""
-    first, *rest = [_scanned(picture, n) for n, picture in enumerate(pictures(raw_pdf.printed(pages)))]
+    return bound([_scanned(picture, n) for n, picture in enumerate(pictures(raw_pdf.printed(pages)))])
+
+
+def bound(pictures: Sequence[Image.Image]) -> bytes:
+    """A PDF with a page for each picture."""
+    first, *rest = pictures
     file = io.BytesIO()
     long_ago = time.gmtime(0)
     first.save(
@@ -117,6 +122,25 @@ def _deed() -> bytes:
     return scan([_column(page) for page in paper_texts.DEED])
 
 
+def _turned() -> bytes:
+    """Each page another way up, as a scanner's feeder takes them."""
+    printed = pictures(raw_pdf.printed([_column(page) for page in paper_texts.DEED[:3]]))
+    return bound([_scanned(picture, n).rotate(90 * (n + 1), expand=True) for n, picture in enumerate(printed)])
+
+
+def _faint() -> bytes:
+    [printed] = pictures(raw_pdf.printed([_column(page) for page in paper_texts.NOTE]))
+    return bound([_scanned(printed, 0).point(lambda level: 150 + level * 2 // 5)])
+
+
+def _digital() -> bytes:
+    return raw_pdf.printed([_column(page) for page in paper_texts.NOTE])
+
+
+def _with_zeros() -> bytes:
+    return pdf("RF-1937-0118") + bytes(4096)
+
+
 def _half() -> bytes:
     deed = pdf("RF-1937-0117")
     return deed[: len(deed) // 2]
@@ -128,6 +152,10 @@ PAPERS = {
         Paper("RF-1937-0117", "Acte de vente d'un verger", _deed, _texts(paper_texts.DEED)),
         Paper("RF-1937-0118", "Reçu", lambda: scan([_column(p) for p in paper_texts.NOTE]), _texts(paper_texts.NOTE)),
         Paper("RF-1938-0042", "Gazette du canal", lambda: scan([_gazette()]), (paper_texts.GAZETTE_TEXT,)),
+        Paper("RF-1939-0001", "Acte numérisé en tous sens", _turned, _texts(paper_texts.DEED[:3])),
+        Paper("RF-1939-0002", "Reçu pâli", _faint, _texts(paper_texts.NOTE)),
+        Paper("RF-1939-0003", "Reçu, avec des zéros après sa fin", _with_zeros, _texts(paper_texts.NOTE)),
+        Paper("RF-1939-0004", "Reçu, fait à l'ordinateur", _digital, _texts(paper_texts.NOTE)),
         Paper("BAD-ENCRYPTED", "Locked with a password", raw_pdf.encrypted),
         Paper("BAD-TRUNCATED", "Half of a file", _half),
         Paper("BAD-ZERO-PAGES", "A file without pages", raw_pdf.without_pages),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
+from time import monotonic
 from typing import Any
 
 from starlette.requests import Request
@@ -21,6 +22,7 @@ class Stats:
         """Start counting anew; requests still open stay open."""
         self.paths: Counter[str] = Counter()
         self.statuses: Counter[str] = Counter()
+        self.arrivals: deque[tuple[float, str]] = deque(maxlen=1000)
         self.open = 0
         self.most_open = 0
 
@@ -34,12 +36,15 @@ class Stats:
         }
 
     def routes(self) -> list[Route]:
-        """``GET /_stats``."""
+        """``GET /_stats``, and ``GET /_arrivals``: when each of the last thousand came, in seconds, and for what."""
 
         async def show(_: Request) -> JSONResponse:
             return JSONResponse(self.snapshot())
 
-        return [Route("/_stats", show)]
+        async def when(_: Request) -> JSONResponse:
+            return JSONResponse(list(self.arrivals))
+
+        return [Route("/_stats", show), Route("/_arrivals", when)]
 
 
 class StatsMiddleware:
@@ -54,6 +59,7 @@ class StatsMiddleware:
             return await self._inner(scope, receive, send)
         stats = self._stats
         stats.paths[scope["path"]] += 1
+        stats.arrivals.append((monotonic(), scope["path"]))
         stats.open += 1
         stats.most_open = max(stats.most_open, stats.open)
 

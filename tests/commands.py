@@ -7,27 +7,30 @@ import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
+from tempfile import TemporaryFile
 from unittest.mock import patch
 
 from pipeline import settings
 from pipeline.front.cli.main import main
 from pipeline.store import database
-from tests.place import ROOT, Place
+from tests.forking import forks
+from tests.place import Place
 
 Ran = subprocess.CompletedProcess[str]
 
 
 def pipeline(place: Place | None, *words: str, **environment: str) -> Ran:
     """Run it as a user does, on the test's own servers, if it has some."""
-    return subprocess.run(
-        [sys.executable, "-m", "pipeline.front.cli.main", *words],
-        cwd=ROOT,
-        env={**os.environ, **(place.environment() if place else {}), **environment},
-        text=True,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
+    settings = {**os.environ, **(place.environment() if place else {}), **environment}
+    with TemporaryFile() as out, TemporaryFile() as err:
+        process = forks().start("pipeline.front.cli.main", words, settings, out, err)
+        try:
+            code = process.wait(60)
+        finally:
+            process.kill()
+        for file in (out, err):
+            file.seek(0)
+        return Ran(process.args, code, out.read().decode(), err.read().decode())
 
 
 def pipeline_here(place: Place, *words: str, **environment: str) -> Ran:

@@ -19,6 +19,7 @@ from pipeline.testing.servers.node import Node, leave_queues
 from sandbox import Sandbox, running_sandbox
 from tests import shared
 from tests.databases import Databases
+from tests.groups import turn
 from tests.place import OPTIONAL, Place
 
 # Properties are checked with the same examples in every run, and never fail because the machine is slow.
@@ -51,6 +52,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from tests.groups import scheduler
 
     return scheduler(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: turn(item.nodeid))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -145,7 +151,20 @@ def users(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
     from pipeline import settings
 
     place.unset = OPTIONAL
+    place.load("tests.more_workflows")
     for name in OPTIONAL:
         monkeypatch.delenv(name, raising=False)
     settings.get.cache_clear()
     return place
+
+
+@pytest.fixture
+def with_steps(place: Place) -> None:
+    """Its workers load the workflows with steps, and those on the event loop, too."""
+    place.load("tests.async_workflows", "tests.step_workflows")
+
+
+@pytest.fixture
+def with_more(place: Place) -> None:
+    """Its workers load the workflows with pools, limits and other options, too."""
+    place.load("tests.more_workflows")

@@ -1,5 +1,7 @@
 """Which tests stay together in one process: those that share an expensive environment or servers of their own.
 
+And which go first: one that takes long and begins last would keep one process busy while the others have nothing to do.
+
 pytest-xdist's marker ``xdist_group`` writes the group into the test's id, which newer versions of pytest no longer take
 from there: the groups would be ignored without a word. So the scheduler is told by path, through its own hook.
 """
@@ -16,6 +18,27 @@ TOGETHER = (
     "tests/host/",
     "tests/services/test_private_servers.py",
 )
+
+# Half a minute and more, the longest first.
+LONG = (
+    "tests/crash/test_recovery.py::test_a_thousand_jobs_survive_twenty_kills_of_workers",
+    "tests/docs/test_tutorial.py::",
+    "tests/testing/test_same_on_servers.py::test_any_scenario_ends_the_same",
+    "tests/crash/test_steps_survive_kills.py::",
+    "tests/db/test_machine.py::test_any_order_of_steps_keeps_the_rules",
+    "tests/defaults/test_stuck_with_defaults.py::test_a_cancel_frees_the_thread_and_the_processor",
+    "tests/measured/test_scans.py::",
+    "tests/crash/test_recovery.py::test_a_frozen_workers_late_completion_changes_nothing",
+    "tests/flow/test_bad_input.py::test_the_command_line_follows_a_job_from_submit_to_dead_and_back",
+    "tests/flow/test_reconcile.py::test_healthy_queues_are_left_alone",
+    "tests/docs/test_test_your_workflow.py::",
+    "tests/docs/test_extend.py::",
+)
+
+
+def turn(nodeid: str) -> int:
+    """A test's place in the order of the run; those with the same are left in theirs."""
+    return next((place for place, test in enumerate(LONG) if nodeid.startswith(test)), len(LONG))
 
 
 class Together(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types

@@ -15,11 +15,12 @@ import psycopg
 from psycopg.rows import dict_row
 
 from pipeline.dev.services import Servers, environment
-from pipeline.testing.servers.workers import Workers
+from pipeline.testing.servers.workers import Workers, worker_command
+from tests.forking import ROOT as ROOT
+from tests.forking import forks
 from tests.processes import kill
 from tests.processes import lives as lives
 
-ROOT = Path(__file__).parent.parent
 # For workers of tests that are about isolated phases.
 ISOLATED = "tests.workflows,tests.isolated_workflows"
 # Most tests are about something else and need not wait. What is about timings runs with the defaults: see ``users``.
@@ -53,6 +54,10 @@ class Place:
             self._db = psycopg.connect(self.database_url, autocommit=True, row_factory=dict_row)
         return self._db
 
+    def load(self, *modules: str) -> None:
+        """Its workers load these, too."""
+        self.workflows = ",".join([self.workflows, *modules])
+
     def environment(self) -> dict[str, str]:
         chosen = {
             "DATABASE_URL": self.database_url,
@@ -81,9 +86,20 @@ class Place:
         """Start ``dramatiq pipeline.actors`` for real, and wait until its processes are ready."""
         inherited = {name: value for name, value in os.environ.items() if name not in self.unset}
         environment = {**inherited, **self.environment(), **(settings or {}), **extra}
-        process = self._workers.start(environment, threads=threads, processes=processes, queues=queues)
+        process = self._start(environment, threads=threads, processes=processes, queues=queues)
         if wait:
             self._workers.wait_until_ready(processes)
+        return process
+
+    def _start(self, environment: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes]:
+        """As users do, with an interpreter of its own, if this test has their settings; otherwise with less work."""
+        if self.unset:
+            return self._workers.start(environment, **options)
+        log = self.folder / f"worker-{self._workers.count}.log"
+        with log.open("wb") as out:
+            _, _, module, *arguments = worker_command(**options)
+            process = forks().start(module, arguments, environment, out, out)
+        self._workers.adopt(process, log)
         return process
 
     def pids(self) -> list[int]:

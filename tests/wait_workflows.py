@@ -154,3 +154,16 @@ def decide(job: Job, around: int) -> str:
 def never(job: Job) -> str:
     record(job)
     return "never"
+
+
+race = Workflow("race")
+
+
+@race.phase
+def ask(job: Job) -> str:
+    return job.wait_for("answer", timeout=timedelta(seconds=job.body["seconds"]), default="timeout")
+
+
+@race.phase
+def tell(job: Job, ask: str) -> str:
+    return ask

@@ -12,6 +12,7 @@ import httpx
 from actors.document.boost import tidy
 from actors.document.config import DocumentSettings, only
 from actors.document.engines import Recognised
+from actors.refusals import answered, refusal
 from pipeline import Permanent, Transient
 from pipeline.http.client import MEBIBYTE, Fetched, Limits, post
 
@@ -43,7 +44,7 @@ class GeminiEngine:
 
 
 async def generate(settings: DocumentSettings, parts: list[dict[str, Any]], key: str) -> str:
-    """One question. Raises httpx.HTTPStatusError for a refusal, so that Retry-After reaches the engine."""
+    """One question. A refusal is raised as what it means for the job: Retry-After is waited for."""
     question = {"contents": [{"role": "user", "parts": parts}], "generationConfig": {"temperature": 0}}
     headers = {"Content-Type": "application/json", "X-Request-Id": key}
     if settings.gemini_api_key:
@@ -56,15 +57,8 @@ async def generate(settings: DocumentSettings, parts: list[dict[str, Any]], key:
         headers=headers,
     )
     if answer.status != httpx.codes.OK:
-        raise _refusal(settings, answer)
+        raise refusal(answered(settings.gemini_model, answer.status), answer.status, answer.headers)
     return _text(settings.gemini_model, answer)
-
-
-def _refusal(settings: DocumentSettings, answer: Fetched) -> httpx.HTTPStatusError:
-    request = httpx.Request("POST", answer.url_final)
-    response = httpx.Response(answer.status, headers=answer.headers, request=request)
-    words = f"{settings.gemini_model} answered {answer.status} {response.reason_phrase}"
-    return httpx.HTTPStatusError(words, request=request, response=response)
 
 
 def _text(model: str, answer: Fetched) -> str:

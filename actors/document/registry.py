@@ -14,6 +14,7 @@ import httpx
 
 from actors.document.boost import tidy
 from actors.document.config import DocumentSettings, only
+from actors.refusals import answered, refusal, require_success
 from pipeline import Permanent, Transient
 from pipeline.http.client import MEBIBYTE, Fetched, Limits, deadline, fetch, post, shared_fetcher
 from pipeline.http.per_loop import PerLoop
@@ -105,7 +106,7 @@ class Registry:
             raise Permanent(
                 f"the registry refused the account {self._user!r}: check REGISTRY_USER and REGISTRY_PASSWORD"
             )
-        answer.raise_for_status()
+        require_success(answer)
         cookie = str(answer.headers.get("set-cookie", "")).partition(";")[0].strip()
         if not cookie:
             raise Transient("the registry accepted the account but opened no session")
@@ -115,7 +116,7 @@ class Registry:
         answer = await fetch(url, policy=self._policy, limits=self._limits, headers={"Cookie": cookie})
         if answer.status == httpx.codes.UNAUTHORIZED:
             raise _Expired
-        answer.raise_for_status()
+        require_success(answer)
         return answer
 
     async def _stream(self, url: str, cookie: str, opened: AsyncExitStack) -> httpx.Response:
@@ -126,8 +127,7 @@ class Registry:
             if response.status_code == httpx.codes.UNAUTHORIZED:
                 raise _Expired
             if response.status_code != httpx.codes.OK:
-                told = f"{url} answered {response.status_code} {response.reason_phrase}"
-                raise httpx.HTTPStatusError(told, request=response.request, response=response)
+                raise refusal(answered(url, response.status_code), response.status_code, response.headers)
             await opened.enter_async_context(opening.pop_all())
         return response
 

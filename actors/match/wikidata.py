@@ -15,6 +15,7 @@ from actors.match.candidates import Candidate, Item, is_number, read_candidate, 
 from actors.match.config import MatchSettings
 from actors.match.queries import Query
 from actors.reading import read_in_time
+from actors.refusals import require_success
 from pipeline import Permanent, Transient, retry_after
 from pipeline.http.client import Fetched, TooLarge, fetch
 
@@ -138,7 +139,7 @@ class Wikidata:
         pause = retry_after(answer.headers.get("retry-after"), datetime.now(UTC))
         if answer.status == httpx.codes.TOO_MANY_REQUESTS or (answer.status >= 500 and pause is not None):
             raise SlowDown(settings.default_wait if pause is None else pause, f"status {answer.status}")
-        answer.raise_for_status()
+        require_success(answer)
         said = await read_in_time(len(answer.body), _read, answer)
         _check(said, settings.default_wait if pause is None else pause)
         return said

@@ -1,4 +1,4 @@
-"""Commands about the marketplaces that are scraped: list, pause, resume."""
+"""Commands about the marketplaces that are scraped: list, unread prices, pause, resume."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import json
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from pipeline.cli import console, transaction
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Which = Annotated[str, typer.Argument(help="The source's id or name.")]
-sources = typer.Typer(help="Marketplaces that are scraped: list, pause, resume.")
+sources = typer.Typer(help="Marketplaces that are scraped: list, unread prices, pause, resume.")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -29,7 +30,7 @@ def plain(context: typer.Context) -> None:
 
 @sources.command("list")
 def list_all(as_json: Json = False) -> None:
-    """All sources: breaker, failures, pauses, and how many jobs wait."""
+    """All sources: breaker, failures, pauses, how many jobs wait, and how many prices were not read."""
     from actors.scrape import sources as scraped
     from pipeline import engine
 
@@ -38,9 +39,33 @@ def list_all(as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(rows, default=str))
         return
-    table = Table("source", "state", "until", "streak", "per minute", "waiting", "last success", "last error")
+    table = Table("source", "state", "until", "streak", "per minute", "waiting", "unread", "last success", "last error")
     for row in rows:
         table.add_row(*_cells(row))
+    console().print(table)
+
+
+@sources.command("unread")
+def unread(
+    which: Which,
+    reason: Annotated[str | None, typer.Option(help="Only those with this reason.")] = None,
+    most: Annotated[int, typer.Option("--limit", min=1, max=500, help="How many of them, latest first.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """Prices of a source that could not be read for certain, each with its reason."""
+    from actors.scrape import sources as scraped
+    from pipeline import engine
+
+    with engine().connect() as connection:
+        reasons, prices = scraped.unread_prices(connection, which, reason, most)
+    if as_json:
+        print(json.dumps({"reasons": reasons, "prices": prices}, default=str))
+        return
+    print(", ".join(f"{count} {why}" for why, count in reasons.items()) or "every price of it was read")
+    table = Table("price", "reason", "detail", "title", "url", "last seen")
+    for row in prices:
+        texts = (escape(row[name][:120]) for name in ("price_text", "reason", "detail", "title", "url"))
+        table.add_row(*texts, f"{row['last_seen_at']:%F %T}")
     console().print(table)
 
 
@@ -76,6 +101,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         str(row["failure_streak"]),
         f"{row['rate_limit_per_minute']:g}",
         str(row["waiting"]),
+        str(row["unread"]),
         "" if success is None else f"{success:%F %T}",
         (row["last_error"] or "")[:80],
     )

@@ -60,9 +60,13 @@ class Intake:
         return " ".join(dict.fromkeys(" ".join(parts).split()))[:300]
 
     def cache_key(self, source_id: str) -> str:
-        """The seed's key: ``source_id|year|mintmark|denomination|series|title``."""
+        """The seed's key: ``source_id|year|mintmark|denomination|series|title``; a bar within a part is escaped."""
         parts = (source_id, self.year, self.mintmark, self.denomination, self.series, self.title)
-        return "|".join("" if part is None else str(part) for part in parts)
+        return "|".join("" if part is None else _escaped(str(part)) for part in parts)
+
+
+def _escaped(part: str) -> str:
+    return part.replace("\\", "\\\\").replace("|", "\\|")
 
 
 @dataclass(frozen=True)

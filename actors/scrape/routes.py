@@ -1,11 +1,11 @@
-"""``/v1/sources``: the marketplaces that are scraped, and pausing and resuming them by hand."""
+"""``/v1/sources``: the marketplaces that are scraped, their unread prices, and pausing and resuming them by hand."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
 from actors.scrape import sources as scraped
@@ -28,6 +28,7 @@ class Source(BaseModel):
     rate_limit_per_minute: float
     failure_streak: int
     waiting: int = Field(description="jobs that wait for this source")
+    unread: int = Field(description="prices that could not be read, up to 10,000")
     paused_until: datetime | None
     pause_reason: str | None
     last_success_at: datetime | None
@@ -35,6 +36,26 @@ class Source(BaseModel):
     last_error: str | None
     times_opened: int
     probes: int
+
+
+class UnreadPrice(BaseModel):
+    """A price that was kept aside, with the reason."""
+
+    intake_id: str
+    title: str
+    url: str
+    price_text: str
+    reason: str
+    detail: str
+    first_seen_at: datetime
+    last_seen_at: datetime
+
+
+class UnreadPrices(BaseModel):
+    """How many for each reason, and those that were seen last."""
+
+    reasons: dict[str, int]
+    prices: list[UnreadPrice]
 
 
 class Pause(BaseModel):
@@ -48,6 +69,20 @@ def list_sources(_: Viewer) -> list[Source]:
     """All sources by name."""
     with transaction() as connection:
         return [Source(**row) for row in scraped.list_sources(connection)]
+
+
+@router.get("/{source_id}/unread", responses=problems(404, 422))
+def unread(
+    source_id: SourceId,
+    _: Viewer,
+    reason: Annotated[str | None, Query(max_length=100)] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> UnreadPrices:
+    """Prices of the source that could not be read for certain: counts by reason, and the latest."""
+    with transaction() as connection:
+        _exists(connection, source_id)
+        reasons, prices = scraped.unread_prices(connection, source_id, reason, limit)
+    return UnreadPrices(reasons=reasons, prices=[UnreadPrice(**price) for price in prices])
 
 
 @router.post("/{source_id}/pause", responses=problems(404, 409, 422))

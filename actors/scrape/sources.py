@@ -1,4 +1,4 @@
-"""Sources for operators: how each is, and pausing and resuming it by hand."""
+"""Sources for operators: how each is, what of it could not be read, and pausing and resuming it by hand."""
 
 from __future__ import annotations
 
@@ -18,8 +18,15 @@ LIST = text("""select s.id, s.name, s.adapter, s.base_url, s.enabled, s.rate_lim
              when s.paused_until > now() then 'paused'
              when s.pause_reason = 'breaker' then 'half-open'
              else 'closed' end as state,
-        (select count(*) from pipeline.outbox o where o.rate_limit = 'source:' || s.id and o.sent_at is null) as waiting
+        (select count(*) from pipeline.outbox o
+         where o.rate_limit = 'source:' || s.id and o.sent_at is null) as waiting,
+        (select count(*) from (select 1 from unread_prices u where u.source_id = s.id limit 10000) u) as unread
     from sources s where cast(:which as text) is null or s.id = :which or s.name = :which order by s.name limit 1000""")
+UNREAD_REASONS = text("""select reason, count(*) as prices from unread_prices where source_id = :id
+    group by reason order by 2 desc, 1""")
+UNREAD = text("""select intake_id, title, url, price_text, reason, detail, first_seen_at, last_seen_at
+    from unread_prices where source_id = :id and (cast(:reason as text) is null or reason = :reason)
+    order by last_seen_at desc, id desc limit :most""")
 PAUSE = text("SELECT source_pause(:id, now() + make_interval(secs => :seconds), 'operator')")
 RESUME = text("SELECT source_close(:id)")
 
@@ -43,6 +50,16 @@ def resume_source(connection: Connection, which: str) -> dict[str, Any]:
     found = find_source(connection, which)
     connection.execute(RESUME, {"id": found["id"]})
     return find_source(connection, found["id"])
+
+
+def unread_prices(
+    connection: Connection, which: str, reason: str | None = None, most: int = 100
+) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    """What the source said of prices and could not be read: how many for each reason, and those seen last."""
+    source = find_source(connection, which)["id"]
+    reasons = {row.reason: row.prices for row in connection.execute(UNREAD_REASONS, {"id": source})}
+    rows = connection.execute(UNREAD, {"id": source, "reason": reason, "most": most}).mappings()
+    return reasons, [dict(row) for row in rows]
 
 
 def find_source(connection: Connection, which: str) -> dict[str, Any]:

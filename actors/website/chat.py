@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
+from actors.refusals import answered, refusal
 from actors.website.messages import Message
 from actors.website.storable import one_line
 from actors.website.tokens import estimate_tokens
@@ -72,7 +73,7 @@ async def ask(
     headers: Mapping[str, str] | None = None,
     schema: Mapping[str, Any] | None = None,
 ) -> Reply:
-    """One round. Raises httpx.HTTPStatusError for a refusal, so that Retry-After reaches the engine.
+    """One round. A refusal is raised as what it means for the job: Retry-After is waited for.
 
     Structured output is asked for where it exists: an endpoint that refuses the parameter by name is asked with less.
     """
@@ -151,15 +152,9 @@ def _policy(endpoint: ModelEndpoint) -> AddressPolicy:
     return AddressPolicy(allowed_hosts=frozenset({authority(endpoint.url)}))
 
 
-def _refusal(endpoint: ModelEndpoint, answer: Fetched) -> httpx.HTTPStatusError:
-    request = httpx.Request("POST", answer.url_final)
-    response = httpx.Response(answer.status, headers=answer.headers, request=request)
-    said = _without_key(endpoint, one_line(answer.body[:2000].decode("utf-8", "replace"), 200))
-    return httpx.HTTPStatusError(
-        f"model {endpoint.name} answered {answer.status} {response.reason_phrase}: {said}",
-        request=request,
-        response=response,
-    )
+def _refusal(endpoint: ModelEndpoint, answer: Fetched) -> Exception:
+    words = _without_key(endpoint, one_line(answer.body[:2000].decode("utf-8", "replace"), 200))
+    return refusal(f"{answered(f'model {endpoint.name}', answer.status)}: {words}", answer.status, answer.headers)
 
 
 def _without_key(endpoint: ModelEndpoint, text: str) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from actors.settings import DEFAULT_SANDBOX, CommaSeparated, FetchSettings, HttpAddress, named
+from actors.website.browser.render import Browser
 from actors.website.chat import ModelEndpoint
 from pipeline import Throttle
 from pipeline.http.addresses import AddressPolicy
@@ -31,6 +33,14 @@ class WebsiteSettings(FetchSettings):
     max_redirects: int = Field(5, ge=0, le=20)
     token_budget: int = Field(6000, ge=500)
     prompts_folder: Path | None = None
+    render: bool = Field(
+        False, description="pages that are empty without scripts, in a browser; needs the extra render"
+    )
+    browser: str = Field("", description="the path of Chromium or Chrome; empty: the one that Playwright has installed")
+    browser_sandbox: bool = Field(True, description="Chromium's own; it never has one when it runs as root")
+    browser_seconds: float = Field(20.0, gt=0, le=60)
+    browser_megabytes: int = Field(1000, ge=300, description="of all processes of one browser")
+    browsers: int = Field(1, ge=1, le=20, description="at once in a worker process")
     # Off unless set: so many jobs are sent to the first phase a scan, and to each of the others a cycle.
     scan_jobs: int | None = Field(None, gt=0)
     scan_seconds: float = Field(60.0, gt=0)
@@ -46,6 +56,20 @@ class WebsiteSettings(FetchSettings):
     model_json_mode: bool = named("MODEL_JSON_MODE", True)
     model_price_in: Decimal | None = named("MODEL_PRICE_IN_PER_MILLION", None, ge=0)
     model_price_out: Decimal | None = named("MODEL_PRICE_OUT_PER_MILLION", None, ge=0)
+
+    @model_validator(mode="after")
+    def _can_render(self) -> Self:
+        if self.render and find_spec("playwright") is None:
+            raise ValueError("PIPELINE_WEBSITE_RENDER needs Playwright: pip install 'pipeline[render]'")
+        return self
+
+    @property
+    def renderer(self) -> Browser | None:
+        """The browser for pages that need one, unless none is wanted."""
+        if not self.render:
+            return None
+        bounds = self.browser_seconds, self.browser_megabytes, self.browsers
+        return Browser(self.browser, self.user_agent, self.browser_sandbox, *bounds)
 
     @property
     def scan(self) -> Throttle | None:

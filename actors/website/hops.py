@@ -1,10 +1,9 @@
-"""Where a page sends its reader at once: a refresh in a header or the page, or a script that does nothing else."""
+"""Where a page sends its reader at once: a refresh in a header or the page, or a script."""
 
 from __future__ import annotations
 
 import re
 
-from actors.website.scripts import LOCATION
 from actors.website.urls import absolute, base_of
 
 # Later ones are for pages that renew themselves, or end a session.
@@ -13,14 +12,13 @@ _REFRESH = re.compile(r"\s*(\d*)(?:\.[\d.]*)?\s*(?:[;,\s]\s*(.*))?", re.DOTALL)
 _URL = re.compile(r"url\s*=\s*", re.IGNORECASE)
 
 
-def next_hop(url: str, refresh_header: str, refresh_meta: str, script: str, base: str = "") -> str:
+def next_hop(url: str, refresh_header: str, refresh_meta: str, jump: str, base: str = "") -> str:
     """The address that a browser would show instead of ``url``; empty if it stays."""
     for refresh in (refresh_header, refresh_meta):
         target = refresh_target(refresh)
         if target is not None:
             return absolute(base_of(url, base), target) if target else ""
-    found = LOCATION.search(script)
-    return absolute(url, found.group(2) or found.group(4)) if found else ""
+    return absolute(url, jump)
 
 
 def refresh_target(refresh: str) -> str | None:

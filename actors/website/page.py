@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from actors.website.encoding import Decoded, charset_in, codec_of_meta, decode, decode_as
 from actors.website.reader import Bounds, Reading, read_html, read_plain, read_xml
-from actors.website.soft_errors import looks_like_error, seems_to_need_scripts
+from actors.website.soft_errors import jump_of, looks_like_error, seems_to_need_scripts
 from actors.website.storable import load_json
 from actors.website.urls import absolute, base_of
 
@@ -68,6 +68,8 @@ class Page(Frozen):
     truncated: bool = False
     soft_error: bool = False
     needs_scripts: bool = False
+    # what a browser had made of it once its scripts had run
+    rendered: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -77,11 +79,11 @@ class Page(Frozen):
 
 @dataclass(frozen=True)
 class Parsed:
-    """A page, and where it sends its reader at once: the text of a refresh, or of a script that does."""
+    """A page, and where it sends its reader at once: the text of a refresh, or the address in a script."""
 
     page: Page
     refresh: str
-    script: str
+    jump: str
 
 
 def parse_page(
@@ -123,7 +125,7 @@ def parse(
         soft_error=looks_like_error(reading.title, [words for _, words in reading.headings], text),
         needs_scripts=seems_to_need_scripts(reading),
     )
-    return Parsed(page, reading.refresh, reading.jump or ("" if reading.lines else reading.script))
+    return Parsed(page, reading.refresh, jump_of(reading))
 
 
 def with_frames(page: Page, frames: Sequence[Page]) -> Page:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from actors.html_tree import read_tree
-from actors.website.scripts import LEADS_ON
 from actors.website.storable import one_line
 from actors.website.visibility import Element, Styles
 from actors.website.xhtml import read_xhtml
@@ -58,8 +57,6 @@ class Reading:
     json_ld: list[str] = field(default_factory=list)
     scripts: int = 0
     script: str = ""
-    # a script that does nothing but lead elsewhere
-    jump: str = ""
     lines: list[str] = field(default_factory=list)
     # full: a bound was met, and reading stopped; cut: some headings were left out
     full: bool = False
@@ -159,6 +156,8 @@ class _Reader:
     def _note(self, tag: str, attributes: Mapping[str, str]) -> None:
         """What counts whether it is shown or not."""
         reading = self.reading
+        if tag == "body" and "onload" in attributes:
+            self._keep_script(attributes["onload"])
         match tag:
             case "html" | "body" if "lang" in attributes:
                 self._languages[tag] = attributes["lang"][:40]
@@ -261,10 +260,11 @@ class _Reader:
             if len(text) <= self._bounds.json_ld and len(reading.json_ld) < 20:
                 reading.json_ld.append(text)
         elif not kind or "javascript" in kind or kind == "module":
-            reading.scripts += 1
-            if len(text) <= 600 and LEADS_ON.fullmatch(text) and not reading.jump:
-                reading.jump = text
-            reading.script = (reading.script + "\n" + text)[: self._bounds.script].strip()
+            self._keep_script(text)
+
+    def _keep_script(self, text: str) -> None:
+        self.reading.scripts += 1
+        self.reading.script = (self.reading.script + "\n" + text)[: self._bounds.script].strip()
 
     def _keep_meta(self, attributes: Mapping[str, str]) -> None:
         pragma, content = attributes.get("http-equiv", "").strip().lower(), attributes.get("content", "")

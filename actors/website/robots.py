@@ -1,4 +1,4 @@
-"""Whether a site's robots.txt lets this program read a page (RFC 9309)."""
+"""Whether a site's robots.txt lets this program read a page (RFC 9309), and how often."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from protego import Protego
 
 from actors.reading import read_in_time
+from actors.refusals import require_success, unreachable
 from pipeline import Permanent
 from pipeline.http.addresses import AddressPolicy
 from pipeline.http.client import Limits, fetch
@@ -17,13 +18,15 @@ from pipeline.http.client import Limits, fetch
 KEPT_SECONDS = 600.0
 KEPT_SITES = 500
 LARGEST = 512 * 1024
-LONGEST_DELAY = 60.0
+# A site that asks for more is asked once a minute; less than a tenth of a second is no delay worth a place in a row.
+LONGEST_DELAY, LEAST_DELAY = 60.0, 0.1
 
 
 @dataclass(frozen=True)
 class _Rules:
     parsed: Protego | None
     size: int
+    delay: float
     until: float
 
 
@@ -31,8 +34,8 @@ _known: dict[tuple[str, AddressPolicy], _Rules] = {}
 _lock = threading.Lock()
 
 
-async def check_robots(url: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> None:
-    """Raise Permanent if robots.txt forbids ``url``.
+async def check_robots(url: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> float:
+    """The seconds between two documents that the site asks for, usually 0. Raises Permanent if it forbids ``url``.
 
     No robots.txt (any 4xx but 429) allows everything; one that cannot be had now raises, so that the page is
     asked for later.
@@ -40,6 +43,7 @@ async def check_robots(url: str, user_agent: str, policy: AddressPolicy, limits:
     rules = await _rules(_origin(url), user_agent, policy, limits)
     if rules.parsed is not None and not await read_in_time(rules.size, rules.parsed.can_fetch, url, user_agent):
         raise Permanent(f"{url} may not be read: the site's robots.txt forbids it for {user_agent}")
+    return rules.delay
 
 
 def same_origin(one: str, other: str) -> bool:
@@ -66,7 +70,7 @@ async def _rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Li
         return known
     body = await _fetch_rules(origin, user_agent, policy, limits)
     parsed = None if body is None else await read_in_time(len(body), read_rules, body)
-    rules = _Rules(parsed, len(body or b""), now + KEPT_SECONDS)
+    rules = _Rules(parsed, len(body or b""), crawl_delay(parsed, user_agent), now + KEPT_SECONDS)
     with _lock:
         if len(_known) >= KEPT_SITES:
             _known.clear()
@@ -77,10 +81,12 @@ async def _rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Li
 async def _fetch_rules(origin: str, user_agent: str, policy: AddressPolicy, limits: Limits) -> bytes | None:
     small = replace(limits, max_raw=LARGEST, max_body=LARGEST, cut_oversize=True)
     headers = {"User-Agent": user_agent}
-    answer = await fetch(f"{origin}/robots.txt", policy=policy, limits=small, headers=headers)
+    url = f"{origin}/robots.txt"
+    with unreachable(url):
+        answer = await fetch(url, policy=policy, limits=small, headers=headers)
     if 400 <= answer.status < 500 and answer.status != 429:
         return None
-    answer.raise_for_status()
+    require_success(answer)
     return answer.body
 
 
@@ -90,7 +96,7 @@ def read_rules(body: bytes) -> Protego:
     return Protego.parse("" if text.lstrip().startswith("<") else text)
 
 
-def crawl_delay(rules: Protego, user_agent: str) -> float | None:
-    """The seconds between two requests that the site asks for, within reason."""
-    asked = rules.crawl_delay(user_agent)
-    return None if asked is None else min(max(float(asked), 0.0), LONGEST_DELAY)
+def crawl_delay(rules: Protego | None, user_agent: str) -> float:
+    """The seconds that Crawl-delay says, within reason; 0 if nothing."""
+    asked = None if rules is None else rules.crawl_delay(user_agent)
+    return 0.0 if asked is None or not asked >= LEAST_DELAY else min(float(asked), LONGEST_DELAY)

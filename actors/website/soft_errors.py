@@ -1,4 +1,4 @@
-"""Pages that came with status 200 and are none: errors, empty shells, parked names. A doubt, not a verdict."""
+"""Pages that came with status 200 and are none: errors, empty shells, parked names. Doubts, not verdicts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import re
 from collections.abc import Sequence
 
 from actors.website.reader import Reading
-from actors.website.scripts import LOCATION
+from actors.website.scripts import first_target, leaps, may_lead_on
 
 # A real page says more than this, and may speak of errors.
 SHORT = 700
+# A page that sends its readers on says no more than this.
+LITTLE = 400
+# Less than a sentence: the shell of a page.
+NEXT_TO_NOTHING = 80
 _NOT_FOUND = re.compile(
     r"""\b(?:404|410|403|500|502|503|504)\b[\s:|–—-]*(?:error|not\ found|page|gone|forbidden|fehler|erreur|errore?
     |seite|internal|bad|service)
@@ -66,6 +70,15 @@ _EMPTY = re.compile(
 )
 
 
+# What a page says that will be another one in a moment.
+_LEADING = re.compile(
+    r"""\bredirect(?:ing|ed)\b|\bwill\ be\ (?:forwarded|taken|sent)\b|\bforwarding\b|\bhas\ moved\b|please\ wait
+    |weitergeleitet|weiterleitung|bitte\ warten|redirig[ée]|redirection|veuillez\ patienter|redirigid[oa]|redirigiendo
+    |redirecion|reindirizza|doorgestuurd|przekierow|перенаправл|подождите|リダイレクト|正在跳转|重定向""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
 def looks_like_error(title: str, headings: Sequence[str], text: str) -> bool:
     """Whether a short page says, where pages say what they are, that it is not the page that was meant."""
     if len(text) > SHORT:
@@ -77,10 +90,26 @@ def looks_like_error(title: str, headings: Sequence[str], text: str) -> bool:
     return bool(_NOT_FOUND.search(first) or any(_BROKEN.search(place) or _EMPTY.search(place) for place in places))
 
 
+def jump_of(reading: Reading) -> str:
+    """The address that the page's scripts lead to at once; empty if they do not, or if that is not certain.
+
+    Of a page with text only what stands in no function counts; a page without any leads wherever it can.
+    """
+    if not reading.lines:
+        return first_target(reading.script)
+    short = _length(reading) < LITTLE
+    return next((leap.target for leap in leaps(reading.script) if leap.target and (leap.bare or short)), "")
+
+
 def seems_to_need_scripts(reading: Reading) -> bool:
-    """Whether a browser would probably show more: there are scripts, and next to no text."""
-    length = sum(map(len, reading.lines))
-    if length < 400 and LOCATION.search(reading.script):
-        # it leads elsewhere, on some condition or after a while
+    """Whether a browser would probably show more, or something else."""
+    length = _length(reading)
+    if any(leaps(reading.script)) or (length < LITTLE and may_lead_on(reading.script)):
         return True
-    return reading.scripts > 0 and length < 80 and not reading.headings and not reading.frames
+    if reading.scripts and length < LITTLE and _LEADING.search(" ".join([reading.title, *reading.lines])):
+        return True
+    return reading.scripts > 0 and length < NEXT_TO_NOTHING and not reading.headings and not reading.frames
+
+
+def _length(reading: Reading) -> int:
+    return sum(map(len, reading.lines))

@@ -34,15 +34,22 @@ _UPSERT_ANSWER = text("""
     set answer = excluded.answer, model = excluded.model, tokens_in = excluded.tokens_in,
         tokens_out = excluded.tokens_out, cost_usd = excluded.cost_usd, updated_at = now()
 """)
+_END_VISIT = text("delete from website_visits where job_id = :job_id")
 _READ_PAGE = "select page as kept from website_analyses where job_id = :job_id"
 _READ_PROMPTS = "select prompts as kept from website_analyses where job_id = :job_id"
 _STORED = text("select * from website_analyses where job_id = :job_id")
 
 
-def save_page(job_id: UUID, asked_url: str, page: Page) -> Write:
-    """A write that keeps the page."""
+def save_page(job_id: UUID, asked_url: str, page: Page, *, waited: bool = False) -> Write:
+    """A write that keeps the page. ``waited``: what was kept on the way to it is no longer needed."""
     values = {"job_id": job_id, "url": asked_url, "final_url": page.url, "page": page.model_dump_json()}
-    return lambda connection: _run(connection, _UPSERT_PAGE, values)
+
+    def write(connection: Connection) -> None:
+        _run(connection, _UPSERT_PAGE, values)
+        if waited:
+            _run(connection, _END_VISIT, {"job_id": job_id})
+
+    return write
 
 
 def save_prompts(job_id: UUID, prompts: Prompts) -> Write:

@@ -29,3 +29,14 @@ cross join lateral (
 ) s
 left join website_analyses w on w.job_id = j.id
 where j.workflow = 'website';
+
+-- What a job has read on its way to a page goes when the job ends without one: a replay reads it anew. It runs inside the
+-- engine's functions, whose search_path knows no table of ours.
+create or replace function website_forget_visit() returns trigger language plpgsql set search_path = public, pg_temp as $$
+begin
+    delete from website_visits where job_id = new.id;
+    return null;
+end $$;
+
+create or replace trigger forget_visit_at_the_end after update of status on pipeline.jobs
+    for each row when (new.status in ('failed', 'cancelled') and new.workflow = 'website') execute function website_forget_visit();

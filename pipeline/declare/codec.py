@@ -6,18 +6,21 @@ from asyncio import to_thread
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from inspect import Parameter, signature, unwrap
+from inspect import Parameter, isasyncgenfunction, isgeneratorfunction, signature, unwrap
 from types import SimpleNamespace, UnionType
 from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, is_typeddict
 
+from pipeline.declare import lossless
 from pipeline.declare.errors import Misuse
-from pipeline.declare.job import PLAIN, Done, Job, _has_no_number
+from pipeline.declare.job import PLAIN, Done, Job
 from pipeline.declare.waits.next import Children
 
 # So many of a value's mistakes are named.
 MOST = 5
+ANY_NUMBER = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+BY_NAME_ALONE = (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD)
 
 
 class DoesNotFit(ValueError):
@@ -30,6 +33,10 @@ class DoesNotFit(ValueError):
 
 class Codec(Protocol):
     """How values of one type travel."""
+
+    @property
+    def annotation(self) -> Any:
+        """The type."""
 
     def encode(self, value: object) -> bytes:
         """Its JSON. ValueError, with a sentence, if it is not of the type or cannot travel."""
@@ -48,29 +55,29 @@ class Typed:
         # Loaded by those who name types: it is a third of a client's start.
         from pydantic import TypeAdapter
 
+        self.annotation = annotation
         self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
 
     def encode(self, value: object) -> bytes:
-        encoded = self._dump(value)
-        # It writes null for numbers that JSON does not have.
-        if b"null" in encoded and _has_no_number(self._adapter.dump_python(value, warnings="none")):
-            raise ValueError("NaN and Infinity are not valid JSON")
+        encoded, made = self._dump(value)
+        lossless.check(encoded, lambda: self._adapter.dump_python(made, warnings="none"))
         # What nobody could read is refused where it is written: a model may have been changed since it was made.
         self.decode(encoded)
         return encoded
 
-    def _dump(self, value: object) -> bytes:
+    def _dump(self, value: object) -> tuple[bytes, object]:
+        """Its JSON, and what that was made of."""
         from pydantic import ValidationError
         from pydantic_core import PydanticSerializationError
 
         try:
-            return self._adapter.dump_json(value, by_alias=True, round_trip=True, warnings="error")
+            return self._adapter.dump_json(value, by_alias=True, round_trip=True, warnings="error"), value
         except PydanticSerializationError:
             # Not an instance of the type; perhaps what one is made of, such as a dictionary.
             pass
         try:
             made = self._adapter.validate_python(value)
-            return self._adapter.dump_json(made, by_alias=True, round_trip=True)
+            return self._adapter.dump_json(made, by_alias=True, round_trip=True), made
         except ValidationError as error:
             raise _does_not_fit(error) from None
         except PydanticSerializationError as error:
@@ -193,10 +200,42 @@ def annotation_of(function: Callable[..., Any], name: str, local: Mapping[str, A
         ) from None
 
 
-def parameters(function: Callable[..., Any]) -> list[Parameter]:
-    """What it takes beside its first argument, by name."""
+def parameters_of(phase: str, work: Callable[..., Any]) -> list[Parameter]:
+    """The job, and the results that it takes by name; nothing if nobody knows, as of some functions in C."""
+    if isgeneratorfunction(work) or isasyncgenfunction(work):
+        raise TypeError(f"phase {phase} is a generator, whose code would never run: return a list instead of yielding")
     try:
-        taken = list(signature(function).parameters.values())[1:]
+        taken = list(signature(work).parameters.values())
     except (TypeError, ValueError):
         return []
-    return [one for one in taken if one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
+    if not taken or taken[0].kind in BY_NAME_ALONE:
+        name = getattr(work, "__name__", phase)
+        raise TypeError(f"phase {phase} does not take the job as its first argument: write def {name}(job: Job)")
+    results = [one for one in taken[1:] if one.kind not in ANY_NUMBER]
+    for one in results:
+        if one.kind is Parameter.POSITIONAL_ONLY:
+            raise TypeError(
+                f"phase {phase} takes {one.name!r} by position alone: results of earlier phases come by name"
+            )
+    return [taken[0], *results]
+
+
+def check_body(phase: str, work: Callable[..., Any], job: str, body: Any, local: Mapping[str, Any] | None) -> None:
+    """TypeError if the phase surely takes jobs of another workflow's body. ``job``: the name of its first argument."""
+    try:
+        hint = annotation_of(work, job, local)
+    except TypeError:
+        # Nothing else needs it: it may be imported for type checkers only.
+        return
+    if get_origin(hint) is Job and _are_apart(asked := get_args(hint)[0], body):
+        workflow = phase.partition(".")[0]
+        raise TypeError(
+            f"phase {phase} takes Job[{asked.__name__}], and the body of workflow {workflow} is "
+            f'{body.__name__}: write Workflow("{workflow}", body={asked.__name__}), or another Job[…]'
+        )
+
+
+def _are_apart(asked: Any, body: Any) -> bool:
+    """Whether a body is certainly no instance of what is asked for; everything else is for type checkers."""
+    classes = all(isinstance(one, type) and not is_typeddict(one) for one in (asked, body))
+    return classes and not getattr(asked, "_is_protocol", False) and not issubclass(body, asked)

@@ -19,6 +19,7 @@ from uuid import UUID
 import orjson
 from typing_extensions import TypeVar
 
+from pipeline.declare import lossless
 from pipeline.declare.errors import Cancelled, Misuse, StaleClaim
 from pipeline.declare.phase import idempotency_key
 from pipeline.declare.services import DONE, Rows, Services, Then, Waited
@@ -43,6 +44,8 @@ Statement = Union["Executable", tuple["Executable", Values]]
 class Plain:
     """Whatever JSON can say. Decimals, dates, UUIDs, enums, dataclasses and models arrive as JSON has them."""
 
+    annotation = dict
+
     def encode(self, value: object) -> bytes:
         return encode(value)
 
@@ -57,14 +60,14 @@ PLAIN = Plain()
 
 
 def encode(value: object) -> bytes:
-    """The JSON of a body or result. Raises ValueError with a sentence about what is not valid JSON."""
+    """The JSON of a body or result. Raises ValueError with a sentence about what JSON cannot say."""
     try:
         encoded = orjson.dumps(value, default=_other, option=OPTIONS)
     except TypeError as error:
         raise ValueError(str(error.__cause__ or error)) from None
-    # orjson writes null for them; nearly all values have none, and are not looked through.
-    if b"null" in encoded and _has_no_number(value):
-        raise ValueError("NaN and Infinity are not valid JSON")
+    # Nearly all values have neither.
+    if b"null" in encoded or lossless.ASTERISKS in encoded:
+        lossless.check(encoded, lambda: value)
     return encoded
 
 
@@ -74,19 +77,11 @@ def _other(value: Any) -> object:
         return dict(value)
     if isinstance(value, Decimal):
         if not value.is_finite():
-            raise TypeError("NaN and Infinity are not valid JSON")
+            raise TypeError(lossless.NO_NUMBER)
         return str(value)
     if callable(dump := getattr(value, "model_dump", None)):
         return dump(mode="json", by_alias=True)
     raise TypeError(f"Type is not JSON serializable: {type(value).__name__}")
-
-
-def _has_no_number(value: object) -> bool:
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    if isinstance(value, Mapping):
-        return any(_has_no_number(one) for one in value.values())
-    return isinstance(value, list | tuple) and any(_has_no_number(one) for one in value)
 
 
 def decode(data: bytes | str) -> Any:

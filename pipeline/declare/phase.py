@@ -28,6 +28,23 @@ class Throttle:
             raise ValueError(f"a throttle sends at least one job in more than zero seconds, not {self}")
 
 
+RATE = re.compile(r"(\d+(?:\.\d+)?) ?/ ?(s|min|h)")
+# What is sent at once under a high rate: the gate need not look more often than that.
+SLOTS = 20
+
+
+def read_rate(rate: str | None) -> Throttle | None:
+    """A throttle, of a text such as "20/s", "100/min" or "5/h"."""
+    if rate is None:
+        return None
+    found = RATE.fullmatch(rate.strip())
+    if found is None or not (number := float(found[1])):
+        raise ValueError(f"{rate!r} is not a rate: write a number and a time, such as '20/s', '100/min' or '5/h'")
+    per_second = number / {"s": 1, "min": 60, "h": 3600}[found[2]]
+    count = max(1, int(per_second / SLOTS))
+    return Throttle(count, count / per_second)
+
+
 @dataclass(frozen=True)
 class PhaseSpec:
     """One step of a workflow. Times are in seconds, sizes in bytes.

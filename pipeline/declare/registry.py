@@ -7,13 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from inspect import Parameter
-from typing import Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from pipeline.declare.codec import Codec, DoesNotFit, Earlier, annotation_of, codec_of, parameters, returned
+from pipeline.declare.codec import (
+    Codec,
+    DoesNotFit,
+    Earlier,
+    annotation_of,
+    check_body,
+    codec_of,
+    parameters_of,
+    returned,
+)
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.waits.children import EarlierEnds, Ends
+
+if TYPE_CHECKING:
+    from pipeline.declare.schedules.schedule import ScheduleSpec
 
 Work = Callable[..., Any]
 _workflows: dict[str, DeclaredWorkflow] = {}
@@ -59,6 +71,7 @@ class DeclaredWorkflow:
     phases: list[DeclaredPhase] = field(default_factory=list)
     hooks: list[Hook] = field(default_factory=list)
     around: list[Around] = field(default_factory=list)
+    schedules: list[ScheduleSpec] = field(default_factory=list)
 
     def hook(self, hook: Hook) -> None:
         """Add a hook. ValueError if jobs would submit one another for ever."""
@@ -66,19 +79,31 @@ class DeclaredWorkflow:
             raise ValueError(f"workflow {self.name} cannot submit {hook.submits}, whose hooks lead back to it")
         self.hooks.append(hook)
 
+    def schedule(self, spec: ScheduleSpec) -> None:
+        """Add a schedule; its name is unique in the workflow."""
+        if any(schedule.name == spec.name for schedule in self.schedules):
+            raise ValueError(f"workflow {self.name} already has a schedule named {spec.name!r}")
+        self.schedules.append(spec)
+
     def declare(self, spec: PhaseSpec, work: Work, local: Mapping[str, Any] | None = None) -> DeclaredPhase:
         """Add the next phase. ``local``: where its annotations may look beside its module."""
         if any(phase.spec.name == spec.name for phase in self.phases):
             raise ValueError(f"workflow {self.name} already has a phase named {spec.name!r}")
+        parameters = parameters_of(spec.queue, work)
+        for job in parameters[:1]:
+            check_body(spec.queue, work, job.name, self.body.annotation, local)
+        takes = self._takes(spec, work, parameters[1:], local)
         result = codec_of(returned(work, local=local))
-        declared = DeclaredPhase(spec, work, self.body, result, self._takes(spec, work, local), self.around)
+        declared = DeclaredPhase(spec, work, self.body, result, takes, self.around)
         self.phases.append(declared)
         return declared
 
-    def _takes(self, spec: PhaseSpec, work: Work, local: Mapping[str, Any] | None) -> tuple[Earlier | EarlierEnds, ...]:
+    def _takes(
+        self, spec: PhaseSpec, work: Work, results: Sequence[Parameter], local: Mapping[str, Any] | None
+    ) -> tuple[Earlier | EarlierEnds, ...]:
         earlier = {phase.spec.name.replace("-", "_"): phase.spec.name for phase in self.phases}
         found: list[Earlier | EarlierEnds] = []
-        for one in parameters(work):
+        for one in results:
             if one.name in earlier:
                 hint = annotation_of(work, one.name, local)
                 if (get_origin(hint) or hint) is Ends:

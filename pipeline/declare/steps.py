@@ -227,7 +227,7 @@ def _encode(name: str, codec: Codec, value: object) -> str:
     except DoesNotFit as error:
         raise Misuse(f"step {name!r} returned what its annotation does not say: {error}") from None
     except ValueError as error:
-        raise Misuse(f"step {name!r} returned what is not valid JSON: {error}") from None
+        raise Misuse(f"step {name!r} returned what cannot be kept as JSON: {error}") from None
     if len(encoded) > BODY_LIMIT:
         raise Permanent(
             f"step {name!r} returned {len(encoded)} bytes, the limit is {BODY_LIMIT}: "

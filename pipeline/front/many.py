@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 
 from pipeline.declare.errors import BadInput
 from pipeline.declare.states import Status
-from pipeline.store.gateway import client, finding
-from pipeline.store.gateway.finding import Where
+from pipeline.store.gateway import client
+from pipeline.store.gateway.client import Where
 
 # Jobs a transaction, and jobs that are counted.
 AT_ONCE = 1000
@@ -43,7 +43,7 @@ def to_replay(where: Where) -> Where:
 
 def cancel(reason: str) -> Act:
     """Ends them, with the reason."""
-    return lambda connection, ids: finding.cancel_many(connection, ids, reason)
+    return lambda connection, ids: client.cancel_many(connection, ids, reason)
 
 
 def replay(connection: Connection, ids: list[UUID]) -> int:
@@ -53,12 +53,12 @@ def replay(connection: Connection, ids: list[UUID]) -> int:
 
 def part(connection: Connection, where: Where, before: UUID | None, act: Act, limit: int = AT_ONCE) -> Part:
     """Do it with the newest jobs that match and are older than ``before``."""
-    ids, following = finding.find(connection, where, before, limit)
+    ids, following = client.find(connection, where, before, limit)
     # Whoever was submitted first goes first.
     return Part(act(connection, ids[::-1]) if ids else 0, following)
 
 
 def count(connection: Connection, where: Where, before: UUID | None = None) -> Part:
     """How many there are; ``next`` is not None if there may be more than were looked at."""
-    ids, following = finding.find(connection, where, before, MOST_COUNTED)
+    ids, following = client.find(connection, where, before, MOST_COUNTED)
     return Part(len(ids), following)

@@ -19,6 +19,7 @@ from pipeline.broker.inbound import Inbound
 from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import Misuse, Permanent
 from pipeline.declare.job import AsJson, Done, Job, Write, as_done, decode, perform
+from pipeline.declare.lossless import without_nul
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import BadBody, DeclaredPhase
 from pipeline.declare.services import Services
@@ -283,17 +284,16 @@ def finished(worker: WorkerProcess, attempt: Attempt, completed: Completed) -> N
 
 def encode_result(phase: DeclaredPhase, done: Done) -> str | None:
     """The phase's result as JSON, refused when it is too big to travel with the job."""
-    if done.result is None:
-        return None
-    if isinstance(done.result, AsJson):
-        return done.result.text
+    if done.result is None or isinstance(done.result, AsJson):
+        return None if done.result is None else done.result.text
     name = phase.spec.name
     try:
-        encoded = phase.result.encode(done.result)
+        if b"\\u0000" in (encoded := phase.result.encode(done.result)):
+            without_nul(encoded)
     except DoesNotFit as error:
         raise Misuse(f"phase {name} returned a result that is not what its annotation says: {error}") from None
     except ValueError as error:
-        raise Misuse(f"phase {name} returned a result that is not valid JSON: {error}") from None
+        raise Misuse(f"phase {name} returned a result that cannot be stored as JSON: {error}") from None
     if len(encoded) > BODY_LIMIT:
         raise Permanent(
             f"phase {name} returned {len(encoded)} bytes, the limit is {BODY_LIMIT}: "

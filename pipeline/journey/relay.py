@@ -188,6 +188,8 @@ class Relay:
             pauses.append(SLOWEST_LOOK)
         # What was said while PostgreSQL was being asked has been read already: there is nothing to wait for.
         if told(connection) or self._sleep(connection, min(pauses)):
+            if failpoints.armed:
+                failpoints.reach("relay.woken")
             # Awake, also if there is nothing: whoever reads that now is looked for before the next sleep.
             self._asleep, self._horizon = False, 0
 

@@ -11,6 +11,7 @@ from uuid import UUID
 from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
+from pipeline.declare.lossless import without_nul
 from pipeline.declare.options import Unique, check
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import BadBody, body_codec
@@ -79,12 +80,13 @@ def submit(
     ``debounce``: as replace, and the job is due so long after the last submit.
     ``tags``: up to 20 words to find jobs by. ``expires``: a job that has not begun by then fails and never starts.
     """
-    check(unique=unique, debounce=debounce, due=due, tags=tags, expires=expires, keyed=key is not None)
+    keys = None if key is None else [key]
+    check(jobs=1, priority=priority, keys=keys, unique=unique, debounce=debounce, due=due, tags=tags, expires=expires)
     call = client.submit_many(
         workflow,
-        [_encode(workflow, body, 1)],
+        [encode_body(workflow, body)],
         priority=priority,
-        keys=None if key is None else [key],
+        keys=keys,
         batch=batch,
         due=due,
         traceparent=traceparent,
@@ -128,11 +130,11 @@ def submit_many(
     """Submit any number of jobs in one round trip, in their order."""
     if not bodies:
         return known(caller, [])
-    keyed = keys is not None and None not in keys
-    check(unique=unique, debounce=debounce, due=due, tags=tags, expires=expires, keyed=keyed)
+    n = len(bodies)
+    check(jobs=n, priority=priority, keys=keys, unique=unique, debounce=debounce, due=due, tags=tags, expires=expires)
     call = client.submit_many(
         workflow,
-        [_encode(workflow, body, place) for place, body in enumerate(bodies, 1)],
+        [encode_body(workflow, body, f"body {place}") for place, body in enumerate(bodies, 1)],
         priority=priority,
         keys=keys,
         batch=batch,
@@ -195,12 +197,12 @@ def signal(
 
     ``delivered``: the job waited for it and continues, with the body as the result of the phase that waited. ``kept``:
     the job will find it when it waits for it; also if it came after the wait's time was over. ``final``: the job has
-    ended. ``unknown_job``: there is none. BadInput if the body is not valid JSON.
+    ended. ``unknown_job``: there is none. BadInput if the body cannot be stored as JSON.
     """
     try:
-        encoded = PLAIN.encode(body)
+        encoded = without_nul(PLAIN.encode(body))
     except ValueError as error:
-        raise BadInput(f"the body of event {event!r} is not valid JSON: {error}") from None
+        raise BadInput(f"the body of event {event!r} cannot be stored as JSON: {error}") from None
     return run(caller, client.signal(job_id, event, encoded.decode()))
 
 
@@ -218,7 +220,7 @@ def open_batch(
     caller: Caller, then: str | None = None, body: Mapping[str, Any] | None = None
 ) -> UUID | Coroutine[Any, Any, UUID]:
     """Open a batch; when it is sealed and all its jobs are final, a job of the workflow ``then`` is submitted, once."""
-    return run(caller, client.open_batch(then, _encode(None, body, 1)))
+    return run(caller, client.open_batch(then, encode_body(None, body)))
 
 
 @overload
@@ -234,20 +236,21 @@ def seal_batch(caller: Caller, batch: UUID) -> Coroutine[Any, Any, None] | None:
     return run(caller, client.seal_batch(batch))
 
 
-def _encode(workflow: str | None, body: object, place: int) -> str:
+def encode_body(workflow: str | None, body: object, which: str = "the body") -> str:
+    """The JSON of a body. BadInput if it does not fit its workflow, is not JSON or is too large."""
     codec = PLAIN if workflow is None else body_codec(workflow)
     try:
-        encoded = codec.encode({} if body is None else body)
+        encoded = without_nul(codec.encode({} if body is None else body))
     except DoesNotFit as error:
         assert workflow is not None
-        raise BadBody(workflow, error, f"body {place}") from None
+        raise BadBody(workflow, error, which) from None
     except ValueError as error:
         raise BadInput(
-            f"body {place} is not valid JSON: {error}; send references (strings, numbers, lists, objects)"
+            f"{which} cannot be stored as JSON: {error}; send references (strings, numbers, lists, objects)"
         ) from None
     if len(encoded) > BODY_LIMIT:
         raise BadInput(
-            f"body {place} has {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
+            f"{which} has {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
             "store the data elsewhere and send a reference to it (a path, a key, an id)"
         )
     return encoded.decode()

@@ -120,6 +120,8 @@ def submit_children(attempt: Attempt, children: Children[Any], connection: Conne
     """They exist if and only if the job waits for them. None at all are a batch, too."""
     for first in range(0, max(len(children.bodies), 1), CHUNK):
         settlement.spawn(connection, attempt.job_id, children, children.bodies[first : first + CHUNK])
+        if failpoints.armed:
+            failpoints.reach("children.written")
 
 
 def settle_with_write(worker: WorkerProcess, completion: Completion, done: Done) -> None:

@@ -11,8 +11,9 @@ from pipeline.broker.topology import dead_letter_queue
 from pipeline.journey.message import compose, encode
 from pipeline.maintenance import sweeps
 from pipeline.maintenance.reclaim import Reclaimer
+from pipeline.maintenance.schedules import Schedules
 from pipeline.maintenance.temp_folders import TempFolders, database_id
-from pipeline.observe import logs
+from pipeline.observe import failpoints, logs
 from pipeline.settings import Settings
 from pipeline.store.engine import Wire
 from pipeline.store.gateway import recovery, upkeep
@@ -23,17 +24,17 @@ log = logs.get("pipeline.maintenance")
 
 Answer = TypeVar("Answer")
 
-# A batch whose row an application holds.
+# A batch whose row an application holds; what failed.
 ASK_AGAIN = 0.5
 MOST_LETTERS = 1000
 
 
 class Maintenance:
     """Every process has one; the leader's works: it recovers jobs of dead workers, adds up batches,
-    ends expired jobs, reports.
+    ends expired jobs, submits the jobs of schedules, reports.
 
     Woken by time and by NOTIFY: 'dead' when a worker was seen to be gone, 'batch' when a child's end is to be counted,
-    'expiry' when a job expires before the next look.
+    'expiry' when a job expires before the next look, 'schedule' when one was changed.
     """
 
     def __init__(self, config: Settings, worker_no: int, outbound: Outbound) -> None:
@@ -53,20 +54,24 @@ class Maintenance:
         upkeep.listen(connection)
         # A new one for each connection: right after an outage nobody can be told from the dead.
         reclaimer = Reclaimer(self._config.patience_seconds, self._config.heartbeat_seconds)
+        schedules = Schedules()
         due = 0.0
         while not self._leader.stopping:
             lock.check()
             self._reclaim(connection, reclaimer)
             held = self._guarded(connection, upkeep.finish_batches)
-            expiry = self._guarded(connection, upkeep.expire)
+            looks = [self._guarded(connection, part) for part in (upkeep.expire, schedules.look)]
             if monotonic() >= due:
                 due = monotonic() + self._config.health_seconds
                 self._guarded(connection, self._report)
             pauses = [due - monotonic(), reclaimer.next_look(), ASK_AGAIN if held else self._config.health_seconds]
-            pauses.append(ASK_AGAIN if expiry is None else expiry)
-            if not told(connection):
+            pauses += [ASK_AGAIN if pause is None else pause for pause in looks]
+            woken = told(connection)
+            if not woken:
                 self._leader.waiter.wait(connection, min(pauses))
-                told(connection)
+                woken = told(connection)
+            if woken and failpoints.armed:
+                failpoints.reach("maintenance.woken")
 
     def _guarded(self, connection: Wire, part: Callable[[Wire], Answer]) -> Answer | None:
         """A failure here is logged and does not stop recovery, which comes first."""

@@ -20,7 +20,12 @@ log = logs.get("pipeline.verify")
 
 # A message is on its way for a moment, so that a queue is judged by two looks.
 BETWEEN_LOOKS = 1.5
-UNREPAIRED = "phase that nobody declares has jobs"
+UNREPAIRED = {
+    "phase that nobody declares has jobs",
+    "schedule without jobs",
+    "schedule that nobody moves on",
+    "hook whose workflow nobody has registered",
+}
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ def _dead_workers(connection: Wire, repair: bool, pause: Callable[[float], None]
 
 def _books(connection: Wire, repair: bool) -> list[Finding]:
     found = recovery.verify(connection, repair=repair)
-    return [Finding(problem, subject, detail, repair and problem != UNREPAIRED) for problem, subject, detail in found]
+    return [Finding(*one, repaired=repair and one.problem not in UNREPAIRED) for one in found]
 
 
 def _messages(connection: Wire, config: Settings, repair: bool, pause: Callable[[float], None]) -> list[Finding]:

@@ -42,6 +42,11 @@ POINTS: Final[dict[str, Point]] = {
         "the job is not back at the gate",
         "reclaim: what a dead sender left unconfirmed is sent anew",
     ),
+    "relay.woken": Point(
+        "a commit woke the relay: of a submit, a signal, a child's end",
+        "it has not looked for what can be sent",
+        "the next leader of the relay, which looks before it sleeps",
+    ),
     "message.received": Point("a worker has the message", "its job is not claimed", REDELIVERY),
     "claim.committed": Point(
         "the job runs",
@@ -68,6 +73,11 @@ POINTS: Final[dict[str, Point]] = {
         "its message is not acknowledged",
         f"{REDELIVERY}. A job that ended or waits: nothing to do. One that was carried on: takeover in its next phase",
     ),
+    "children.written": Point(
+        "children are submitted in the transaction that ends their parent's phase",
+        "the phase is not completed, and nothing is committed",
+        "PostgreSQL rolls back; as phase.ended. Children exist if and only if their parent waits for them",
+    ),
     "write.executed": Point(
         "the writes of a shared transaction have run", "they are not committed", "PostgreSQL rolls back; as phase.ended"
     ),
@@ -90,6 +100,11 @@ POINTS: Final[dict[str, Point]] = {
         "a busy worker's message is void, and its job at the gate again",
         "the message is not acknowledged",
         f"{REDELIVERY}; its number is void. The relay sends the job",
+    ),
+    "maintenance.woken": Point(
+        "a child's end is committed, and its batch or its parent's row was held by another transaction",
+        "nobody has counted it, or woken the parent",
+        "the next leader of maintenance, which looks before it waits",
     ),
     "reclaim.committed": Point(
         "a dead worker's jobs are at the gate again",

@@ -18,7 +18,19 @@ from pipeline.store import own_functions, roles
 SCHEMA = "pipeline"
 HERE = Path(__file__).parent
 # In this order, because views need what they name to exist already.
-FOLDERS = ("outbox", "phases", "rate_limits", "liveness", "transitions", "hooks", "batches", "waits", "verify", "views")
+FOLDERS = (
+    "outbox",
+    "phases",
+    "rate_limits",
+    "liveness",
+    "transitions",
+    "hooks",
+    "batches",
+    "waits",
+    "schedules",
+    "verify",
+    "views",
+)
 # One migration at a time; a 64-bit key of our own (the first bytes of the SHA-256 of "pipeline migrate").
 ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(:key)")
 KEY = int.from_bytes(hashlib.sha256(b"pipeline migrate").digest()[:8], signed=True)

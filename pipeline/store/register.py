@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.registry import DeclaredWorkflow
+from pipeline.store.gateway import schedules
 
 UPSERT = text("""
     INSERT INTO pipeline.phases (workflow, phase, position, queue, actor, pool, queue_limit, max_attempts, max_crashes,
@@ -66,7 +67,7 @@ class Difference:
 
 
 def register(connection: Connection, workflows: Iterable[DeclaredWorkflow], stale_after: float | None = None) -> None:
-    """Put the chains and options of this code in force. Only ``pipeline migrate`` does so for a known workflow."""
+    """Put this code's chains, options and schedules in force; only ``pipeline migrate`` may, for a known workflow."""
     connection.execute(ONE_AT_A_TIME)
     _write(connection, list(workflows), stale_after)
 
@@ -88,8 +89,9 @@ def differences(
 ) -> list[Difference]:
     """Where the database and this code do not agree."""
     declared = {workflow.name: workflow for workflow in workflows}
-    known = in_force(connection, declared)
+    known, scheduled = in_force(connection, declared), schedules.in_code(connection, list(declared))
     found = [one for name in declared for one in _differences(declared[name], known.get(name, []), stale_after)]
+    found += _different_schedules(declared.values(), scheduled)
     return found + list(_different_hooks(connection, declared))
 
 
@@ -114,6 +116,7 @@ def _write(connection: Connection, workflows: list[DeclaredWorkflow], stale_afte
         connection.execute(UNHOOK, {"workflows": [one.name for one in workflows]})
         if hooks := [{"workflow": one.name, **vars(hook)} for one in workflows for hook in one.hooks]:
             connection.execute(HOOK, hooks)
+        schedules.declare(connection, [(one.name, one.schedules) for one in workflows])
 
 
 def _row(spec: PhaseSpec, position: int, stale_after: float | None) -> dict[str, object]:
@@ -147,6 +150,29 @@ def _different_hooks(connection: Connection, declared: Mapping[str, DeclaredWork
         code = {f"{hook.event}: {hook.submits}" for hook in workflow.hooks}
         if code != in_force[name]:
             yield Difference(name, None, "hooks", ", ".join(sorted(in_force[name])), ", ".join(sorted(code)))
+
+
+def _different_schedules(
+    workflows: Iterable[DeclaredWorkflow], in_force: Mapping[tuple[str, str], Mapping[str, Any]]
+) -> Iterator[Difference]:
+    declared = {
+        (one.name, spec.name): schedules.as_stored(one.name, spec) for one in workflows for spec in one.schedules
+    }
+    for workflow, name in sorted(declared.keys() | in_force.keys()):
+        code, database = declared.get((workflow, name)), in_force.get((workflow, name))
+        if code is None or database is None:
+            yield Difference(workflow, None, f"schedule {name}", _said(database), _said(code))
+            continue
+        for option, value in code.items():
+            if value != database[option]:
+                yield Difference(workflow, None, f"schedule {name}: {option}", database[option], value)
+
+
+def _said(schedule: Mapping[str, Any] | None) -> str | None:
+    """Its moments, for people."""
+    if schedule is None:
+        return None
+    return str(schedule["cron"] or f"every {schedule['every']:g} s")
 
 
 def _options(spec: PhaseSpec, stale_after: float | None) -> dict[str, object]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pipeline.declare.options import OneJob
     from pipeline.handle import JobHandle
     from pipeline.journey.submit import Body
+    from pipeline.store.gateway.client import SignalAnswer
 
 
 class Named(Protocol):
@@ -111,11 +112,9 @@ class JobRecord:
     def result(self) -> Any:
         """What its last phase returned, of the type that the workflow says. None if it has not succeeded."""
         seen = self.seen
-        workflow = workflows()[seen.workflow]
-        last = workflow.phases[-1].spec.name
-        if seen.status is not Status.SUCCEEDED or last not in seen.results:
+        if seen.status is not Status.SUCCEEDED or seen.phase not in seen.results:
             return None
-        return workflow.last_result().decode(PLAIN.encode(seen.results[last]))
+        return workflows()[seen.workflow].last_result().decode(PLAIN.encode(seen.results[seen.phase]))
 
     @property
     def attempts(self) -> list[AttemptRecord]:
@@ -144,7 +143,7 @@ class JobRecord:
 
     @property
     def wait_reason(self) -> str | None:
-        """Why it waits: ``backoff``, ``scheduled``, or what a Snooze said."""
+        """Why it waits: ``backoff``, ``scheduled``, ``event``, ``children``, or what a Snooze said."""
         return self.seen.wait_reason
 
     @property
@@ -159,6 +158,10 @@ class JobRecord:
     def replay(self) -> bool:
         """Start the phase of the failed job again, with fresh budgets. False if the job is not failed."""
         return steer.replay(None, self.id)
+
+    def signal(self, event: str, body: object = None) -> SignalAnswer:
+        """Tell the job of an event; see ``pipeline.signal``."""
+        return steer.signal(None, self.id, event, body)
 
 
 class Run(ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, StepCall, reconcile
+from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, StepCall, Waited, reconcile
 from tests.chaos.moments import JOB, NOON, OTHER, at
 
 PHASES = ("first", "second")
@@ -175,3 +175,32 @@ def test_two_jobs_of_one_key_and_a_waiter_that_nobody_tells_are_found() -> None:
     found = reconcile(replace(honest(), unique_twice=[(JOB, OTHER)], unanswered=[JOB]), ())
     assert [sentence for sentence in found.duplicated if f"had its key while job {JOB} had it" in sentence]
     assert [sentence for sentence in found.lost if "nobody told those who wait" in sentence]
+
+
+def waited(**other: object) -> Evidence:
+    """One job that waited as it should, with something else about it."""
+    job = replace(Waited(JOB, "go", told_of=3, answered=1, children=3, taken=1), **other)  # type: ignore[arg-type]  # its own
+    attempts = [
+        Attempt(JOB, 1, "spawn", "succeeded"),
+        Attempt(JOB, 2, "rest", "snoozed", error="Snooze: waits 0.2 s: sleep (steps.py:73)"),
+        Attempt(JOB, 3, "rest", "succeeded"),
+    ]
+    jobs, effects = [JobRow(JOB, "succeeded", 3, ("spawn", "rest"))], [Effect(JOB, "rest", 3)]
+    return Evidence([JOB], PHASES, jobs, attempts, effects, waited=[job], delivered=frozenset({JOB}))
+
+
+def test_waits_that_end_twice_or_in_vain_are_found() -> None:
+    """Children, words and sleeps."""
+    assert not reconcile(waited(), [])
+    assert not reconcile(replace(waited(answer="nobody said a word", taken=0), delivered=frozenset()), [])
+    for wrong in (
+        waited(children=4),
+        waited(children=2, told_of=2),
+        waited(answered=2),
+        waited(taken=2),
+        waited(taken=0),
+        waited(answer="nobody said a word", taken=0),
+        replace(waited(), attempts=[*waited().attempts, waited().attempts[1]]),
+        replace(waited(), attempts=[one for one in waited().attempts if one.outcome == "succeeded"]),
+    ):
+        assert reconcile(wrong, [])

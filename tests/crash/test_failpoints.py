@@ -6,15 +6,20 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 
-from pipeline import submit
+from pipeline import JobHandle, submit
 from pipeline.declare.errors import BadInput
 from pipeline.observe import failpoints
 from tests.place import Place, lives
 from tests.step_notes import calls
+from tests.wait_workflows import crowd, race
+
+pytestmark = pytest.mark.usefixtures("with_steps")
 
 ONE_EACH = """SELECT count(*) FROM (SELECT FROM pipeline.attempts WHERE outcome = 'succeeded'
     GROUP BY job_id, phase HAVING count(*) > 1) twice"""
@@ -147,6 +152,110 @@ def test_what_a_busy_worker_gave_back_is_sent_once(place: Place) -> None:
     wait()
     place.worker(threads=2, settings={"PIPELINE_QUEUE_TYPE": "quorum"})
     assert {row["status"] for row in place.finished(*jobs, timeout=40)} == {"succeeded"}
+
+
+# ---- jobs that wait for somebody
+
+
+# It has said so, and has looked for the last time before it waits.
+ASLEEP = """SELECT count(*) FROM pg_stat_activity, pipeline.relay_asleep WHERE last_value = 1 AND state = 'idle'
+    AND application_name LIKE 'pipeline relay %%' AND query ~ 'next_due|open_before' AND datname = current_database()"""
+
+
+def with_waits(place: Place) -> None:
+    place.workflows = "tests.workflows,tests.wait_workflows"
+
+
+def waits_for(place: Place, job: JobHandle[Any]) -> str | None:
+    row = place.row("SELECT waits_for FROM pipeline.outbox WHERE job_id = %s", job.id)
+    return row["waits_for"] if row else None
+
+
+@pytest.mark.parametrize(
+    ("points", "children"),
+    [
+        ("children.written=kill", 40),
+        ("children.written=pass,kill", 5040),
+        ("write.executed=kill", 40),
+        ("write.committed=kill", 40),
+        ("write.committed=lose", 40),
+        ("own_write.executed=kill", 140),
+        ("own_write.committed=kill", 140),
+        ("own_write.committed=lose", 140),
+    ],
+)
+def test_children_exist_once_if_their_parent_waits_for_them(place: Place, points: str, children: int) -> None:
+    """Those of an attempt that died before its commit have never been."""
+    with_waits(place)
+    dies = points.endswith("kill")
+    if dies:
+        wait = killed_at(place, points)
+    else:
+        place.worker(threads=2, PIPELINE_FAILPOINTS=points)
+    job = crowd.submit({"children": children})
+    if dies:
+        wait()
+        place.worker(threads=2)
+    assert job.result(timeout=120) == [children, children - children // 33, children // 33]
+    assert place.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'page-audit'") == children
+    assert place.count("SELECT count(*) FROM pipeline.batches") == 1
+    assert place.count(ONE_EACH) == 0
+    assert dies or place.attempts(job.id)[-1]["fence"] == 2
+
+
+@pytest.mark.parametrize("points", ["complete.committed=kill", "complete.committed=lose"])
+def test_a_wait_that_is_committed_waits(place: Place, points: str) -> None:
+    """Whether its worker heard of the commit or died; nobody else has to begin it anew."""
+    with_waits(place)
+    if points.endswith("kill"):
+        wait = killed_at(place, points)
+        job = race.submit({"seconds": 3600})
+        wait()
+    else:
+        place.worker(threads=2, PIPELINE_FAILPOINTS=points)
+        job = race.submit({"seconds": 3600})
+        place.until(lambda: ": lose" in place.logs(), 20, "the answer to be lost")
+    assert waits_for(place, job) == "event:answer"
+    place.worker(threads=2)
+    place.until(lambda: place.depth("race.ask") == 0, 20, "the message to be acknowledged")
+    assert job.signal("answer", "yes") == "delivered"
+    assert job.result(timeout=30) == "yes"
+    assert [row["outcome"] for row in place.attempts(job.id)] == ["succeeded", "succeeded"]
+
+
+def test_a_relay_that_dies_when_a_signal_wakes_it(place: Place) -> None:
+    """The signal is committed; the next leader finds that the job need not wait any longer."""
+    with_waits(place)
+    place.worker(threads=1)
+    job = race.submit({"seconds": 3600})
+    place.until(lambda: waits_for(place, job), 20, "the wait")
+    [first] = place.pids()
+    os.kill(first, signal.SIGKILL)
+    place.until(lambda: not lives(first), 10, "the first to die")
+    place.db.execute("SELECT setval('pipeline.relay_asleep', 2)")
+    wait = killed_at(place, "relay.woken=kill")
+    place.until(lambda: place.count(ASLEEP), 20, "the relay to sleep")
+    assert job.signal("answer", "yes") == "delivered"
+    wait()
+    place.worker(threads=1)
+    assert job.result(timeout=30) == "yes"
+
+
+def test_a_parent_that_was_held_when_its_last_child_ended(place: Place) -> None:
+    """The child's end is committed; the leader of maintenance is told, and dies."""
+    with_waits(place)
+    wait = killed_at(place, "maintenance.woken=kill")
+    place.db.execute("SELECT * FROM pipeline.pause_phases('page-audit', NULL, 'infinity')")
+    job = crowd.submit({"children": 1})
+    place.until(lambda: waits_for(place, job), 20, "the wait")
+    with psycopg.connect(place.database_url) as app:
+        app.execute("SELECT FROM pipeline.jobs WHERE id = %s FOR UPDATE", (job.id,))
+        place.db.execute("SELECT * FROM pipeline.resume_phases('page-audit', NULL)")
+        wait()
+        ended = "SELECT count(*) FROM pipeline.jobs WHERE workflow = 'page-audit' AND status = 'succeeded'"
+        assert place.count(ended) == 1 and (waits_for(place, job) or "").startswith("children:")
+    place.worker(threads=1)
+    assert job.result(timeout=30) == [1, 1, 0]
 
 
 def test_every_point_is_killed_at() -> None:

@@ -12,6 +12,7 @@ import pytest
 from pipeline import job, submit, submit_many
 from pipeline.dev.services import Servers
 from tests import shared
+from tests.apis import running_api
 from tests.databases import Databases
 from tests.place import Place
 
@@ -88,6 +89,20 @@ def test_whoever_waits_for_a_result_waits_through_a_restart_of_postgresql(place:
         )
         place.servers.postgres.restart(mode)  # type: ignore[arg-type]
         assert [one.result() for one in waiting] == [{"fence": 1}, {"fence": 1}]
+
+
+def test_a_client_that_waits_over_http_waits_through_a_restart_of_postgresql(place: Place) -> None:
+    """In one request: it is answered when the job ends, and not before."""
+    place.worker(threads=2)
+    place.db.execute("SELECT FROM pipeline.pause_phases('single', 'act', 'infinity')")
+    one = submit(None, "single")
+    with running_api(place) as api, ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(api.get, f"/v1/jobs/{one}/result", params={"wait": 60})
+        place.until(lambda: place.count("SELECT count(*) FROM pipeline.outbox WHERE awaited"), 20, "somebody to wait")
+        place.servers.postgres.restart("immediate")
+        assert not asked.done()
+        place.rows("SELECT * FROM pipeline.resume_phases('single', 'act')")
+        assert (asked.result().status_code, asked.result().json()["result"]) == (200, {"fence": 1})
 
 
 def test_a_delay_of_a_day_holds_nothing_unacknowledged_and_survives_a_restart_of_everything(place: Place) -> None:

@@ -12,6 +12,8 @@ from psycopg.rows import dict_row
 from psycopg.types.datetime import TimestamptzLoader
 
 from pipeline.dev.services import Servers
+from pipeline.store import engine as engines
+from pipeline.store.engine import Wire
 from tests.databases import Databases, Lasting
 from tests.db.steps import Db
 
@@ -20,13 +22,14 @@ PATIENCE = "-c statement_timeout=20s"
 # Ours are found by their schema's name or not at all (test_names_in_full.py).
 NO_PATH = "-c search_path=pg_catalog"
 Connect = Callable[[], Db]
+ENDS = {b"infinity": datetime.max.replace(tzinfo=UTC), b"-infinity": datetime.min.replace(tzinfo=UTC)}
 
 
 class Moment(TimestamptzLoader):
-    """Python has no infinity; what waits for a rate limit is due then."""
+    """Python has no infinity; what waits for a rate limit is due then. What a schedule has to do at once was due before."""
 
     def load(self, data: bytes | bytearray | memoryview) -> datetime:
-        return datetime.max.replace(tzinfo=UTC) if bytes(data) == b"infinity" else super().load(data)
+        return ENDS.get(bytes(data)) or super().load(data)
 
 
 @pytest.fixture(scope="session")
@@ -59,3 +62,10 @@ def connect(servers: Servers, lasting: Lasting) -> Iterator[Connect]:
 def database(connect: Connect) -> Db:
     """The test's first connection."""
     return connect()
+
+
+@pytest.fixture
+def wire(servers: Servers, lasting: Lasting, database: Db) -> Iterator[Wire]:
+    """One as the engine's own threads have it."""
+    with engines.connect(servers.postgres.url(lasting.name), "test") as connection:
+        yield connection

@@ -98,7 +98,8 @@ def test_every_end_is_notified_to_whoever_waits_for_it_and_only_then(
 
 
 def test_a_whole_life_that_nobody_waits_for_sends_no_word(database: Db, listener: Db) -> None:
-    """On no channel that any of our functions names."""
+    """On no channel that any of our functions names, while the relay is awake."""
+    database.execute("SELECT setval('pipeline.relay_asleep', 2)")
     sources = "SELECT string_agg(prosrc, '') FROM pg_proc WHERE pronamespace = 'pipeline'::regnamespace"
     channels = set(re.findall(r"pg_notify\('(\w+)'", steps.one(database, sources)))
     assert channels >= {"pipeline_ended", "pipeline_relay", "pipeline_maintenance"}

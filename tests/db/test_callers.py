@@ -137,7 +137,7 @@ def test_a_sealed_batch_submits_its_callback(app: Application, database: Db) -> 
         ("nonsense", {}, "unknown workflow 'nonsense': known workflows: "),
         ("single", {"priority": 10}, "priority 10 is outside 0 … 9: 0 is the default, 9 goes first"),
         ("single", {"batch": UUID(int=1)}, f"batch {UUID(int=1)} is sealed or unknown: open a new batch"),
-        ("single", {"body": {"when": object()}}, "body 1 is not valid JSON"),
+        ("single", {"body": {"when": object()}}, "the body cannot be stored as JSON"),
     ],
 )
 def test_a_refusal_reads_the_same_for_every_caller(

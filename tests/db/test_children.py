@@ -108,6 +108,9 @@ def test_one_end_may_be_enough_and_the_other_children_are_cancelled(database: Db
     assert waits(database, hold.job) is None
     told = results(database, hold.job)[phases(database)[0]]
     assert (told["failed"], told.get("child")) == (1, str(second) if policy == "all" else None)
+    # The parent may look before they are cancelled.
+    ends = steps.rows(database, "SELECT status, error FROM pipeline.ends(%s, NULL, 2, 100)", batch)
+    assert ends == 2 * [{"status": "cancelled", "error": "the job that waited for it has what it needs"}]
     assert steps.one(database, "SELECT pipeline.cancel_superfluous()") is True
     assert {steps.job(database, one)["status"] for one in rest} == {"cancelled"}
     assert steps.one(database, "SELECT pipeline.cancel_superfluous()") is False

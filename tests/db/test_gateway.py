@@ -53,12 +53,6 @@ NOBODY = liveness.Report(None, "{}", [], "{}", 0)
 
 
 @pytest.fixture
-def wire(servers: Servers, lasting: Lasting, database: Db) -> Iterator[Wire]:
-    with engines.connect(servers.postgres.url(lasting.name), "test") as connection:
-        yield connection
-
-
-@pytest.fixture
 def pooled(servers: Servers, lasting: Lasting, database: Db) -> Iterator[Connection]:
     """As the front and a worker's threads have one; each statement commits by itself here."""
     url = servers.postgres.url(lasting.name)

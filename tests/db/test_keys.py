@@ -257,6 +257,14 @@ def test_a_job_without_a_key_writes_none(database: Db) -> None:
     assert steps.rows(database, "SELECT * FROM pipeline.keys") == []
 
 
+@pytest.mark.parametrize("keys", [["a"], ["a", "b", "c"], [], ["a", ""], ["a", "k" * 501]])
+def test_keys_that_fit_no_bodies_are_refused(database: Db, keys: list[str | None]) -> None:
+    """SQLSTATE PL010: a body without its key would be submitted twice."""
+    with steps.nothing_changes(database), pytest.raises(psycopg.Error) as caught:
+        steps.rows(database, MANY, [Jsonb({}), Jsonb({})], keys, "open")
+    assert caught.value.sqlstate == "PL010"
+
+
 @pytest.mark.parametrize("unique", ["", "closed", "0 s", "-1 hour", "hour"])
 def test_what_is_no_rule_is_refused_with_the_rules(database: Db, unique: str) -> None:
     """SQLSTATE PL009."""

@@ -11,11 +11,14 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
-from tests.db import steps
+from tests.db import schedules, steps
 from tests.db.conftest import Connect
 from tests.db.steps import Db, Hold
+from tests.db.test_children import children, spawn
 from tests.db.test_keep_steps import keep_steps
+from tests.db.test_waits import signal
 
 OURS = """SELECT p.oid::regprocedure::text AS name, p.prosrc AS body, p.prosecdef AS definer, p.proconfig AS settings,
         pg_get_functiondef(p.oid) AS definition, l.lanname AS language
@@ -25,7 +28,7 @@ CALLED = """SELECT s.funcid::regprocedure::text AS name FROM pg_stat_user_functi
 # A relation, function or type without a schema: words that follow these must be qualified, or a name of the statement's.
 UNQUALIFIED = re.compile(
     r"\b(?:FROM|JOIN|INTO|UPDATE|USING)\s+(?:ONLY\s+)?(phases|batches|batch_ends|jobs|outbox|attempts|workers|rate_limits|"
-    r"permits|rollups|rollup_quarters|counter_totals|running_jobs|processors|counters)\b(?!\s*,\s*first_at)",
+    r"permits|rollups|rollup_quarters|counter_totals|schedules|signals|hooks|running_jobs|processors|counters)\b(?!\s*,\s*first_at)",
     re.IGNORECASE,
 )
 
@@ -45,7 +48,9 @@ def test_every_function_does_its_work_without_a_search_path(db: Db) -> None:
     _ends(db)
     _gates(db)
     _batches(db)
+    _waits(db)
     _keys(db)
+    _schedules(db)
     _rate_limits(db)
     _lost_workers(db)
     _operators(db, number)
@@ -169,6 +174,22 @@ def _batches(db: Db) -> None:
         steps.open_batch(db, "single", [1])
 
 
+def _waits(db: Db) -> None:
+    """An event, children of which one is enough, and a hook."""
+    hold = steps.held(db, "triple")
+    steps.complete(db, hold, following={"event": "approved"})
+    assert signal(db, hold.job) == "delivered"
+    hold = steps.hold(db, hold.job)
+    first, _ = children(db, spawn(db, hold, 2, "any"))
+    db.execute("INSERT INTO pipeline.hooks (workflow, event, submits) VALUES ('single', 'succeeded', 'pair')")
+    steps.complete(db, steps.hold(db, first))
+    assert steps.one(db, "SELECT pipeline.cancel_superfluous()") is True
+    assert steps.one(db, "SELECT count(*) FROM pipeline.jobs WHERE workflow = 'pair'") == 1
+    db.execute("DELETE FROM pipeline.hooks")
+    steps.submit(db, "paced")
+    steps.admit(db)
+
+
 def _keys(db: Db) -> None:
     steps.rows(
         db, "SELECT pipeline.submit_many('single', '{\"{}\", \"{}\"}', p_keys => '{a, b}', p_unique => '1 hour')"
@@ -180,6 +201,42 @@ def _keys(db: Db) -> None:
     late = steps.submit(db, expires=-1.0)
     steps.rows(db, "SELECT pipeline.expire_due()")
     assert steps.outcomes(db, late) == ["expired"]
+
+
+def _schedules(db: Db) -> None:
+    schedules.add(db)
+    schedules.add(db, every=30.0, timezone=None, overlap="cancel")
+    row = schedules.one(db)
+    due = steps.rows(db, "SELECT * FROM pipeline.due_schedules(10)")
+    assert [one["id"] for one in due] == [row["id"], None]
+    job = steps.one(db, "SELECT pipeline.run_schedule('single', 'often')")
+    wish = {"id": row["id"], "revision": row["revision"] + 1, "expected": row["next_at"].isoformat(), "next_at": None}
+    wish |= {"moments": ["2026-01-01T00:00:00Z"], "backfill_at": None, "fills": False, "problem": None}
+    [fired] = steps.rows(db, "SELECT * FROM pipeline.fire_schedules(%s)", Jsonb([wish]))
+    assert (fired["verdict"], steps.job(db, job)["status"]) == ("fires", "cancelled")
+    for steered in ("pause_schedule", "resume_schedule"):
+        assert steps.one(db, f"SELECT pipeline.{steered}('single', 'often')")
+    db.execute("SELECT pipeline.backfill('single', 'often', now() - interval '1 hour', now())")
+    with pytest.raises(psycopg.Error, match="is declared in code"):
+        steps.rows(
+            db,
+            "SELECT pipeline.declare_schedules('{single}', %s), pipeline.unschedule('single', 'nightly')",
+            Jsonb(
+                [
+                    {
+                        "workflow": "single",
+                        "name": "nightly",
+                        "cron": "@daily",
+                        "body": {},
+                        "overlap": "skip",
+                        "priority": 0,
+                    }
+                ]
+            ),
+        )
+    steps.rows(db, "SELECT pipeline.declare_schedules('{single}', '[]')")
+    steps.rows(db, "SELECT pipeline.moment(%s), pipeline.list_schedules()", job)
+    assert steps.one(db, "SELECT pipeline.unschedule('single', 'often')")
 
 
 def _rate_limits(db: Db) -> None:

@@ -87,11 +87,16 @@ def test_the_page_s_tests_pass_in_memory_in_less_than_a_second(page: Path, capsy
     assert len(seconds) == 2 and sum(seconds) < 1
 
 
+def test_the_waits_on_the_page_are_waited_for_in_memory(page: Path) -> None:
+    """By the clock of the run; the workflow is in the test's own module."""
+    assert "2 passed" in typed(page, "test_waits.py")
+
+
 @pytest.mark.timeout(600)
 def test_the_same_tests_pass_on_real_servers(page: Path, servers: Servers, servers_folder: Path) -> None:
     """With a worker that is really killed."""
     add(page, SHARED.format(folder=str(servers_folder)))
-    assert "2 passed" in typed(page, *commands()[1])
+    assert "4 passed" in typed(page, *commands()[1], "test_waits.py")
 
 
 def test_both_ways_to_say_it_are_on_the_page() -> None:

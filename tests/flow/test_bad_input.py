@@ -24,7 +24,8 @@ from tests.place import ISOLATED, ROOT, Place
     [
         ("nonsense", {}, "unknown workflow 'nonsense': known workflows:"),
         ("single", {"text": "x" * 70_000}, "the limit is 65536: store the data elsewhere and send a reference"),
-        ("single", {"when": object()}, "body 1 is not valid JSON"),
+        ("single", {"when": object()}, "the body cannot be stored as JSON: Type is not JSON serializable: object"),
+        ("single", {"text": "a\0b"}, "the body cannot be stored as JSON: PostgreSQL has no NUL character"),
     ],
 )
 def test_a_wrong_job_is_refused_with_a_reason(place: Place, workflow: str, body: dict[str, object], says: str) -> None:

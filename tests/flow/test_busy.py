@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from pika import BlockingConnection
 
 from pipeline import submit
 from tests.messages import ready
 from tests.place import Place
+
+pytestmark = pytest.mark.usefixtures("with_more")
 
 
 def test_what_comes_to_an_idle_queue_of_a_busy_process_is_done_by_another(

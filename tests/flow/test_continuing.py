@@ -6,6 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import psycopg
+import pytest
 from psycopg.rows import dict_row
 
 from pipeline import submit, submit_many
@@ -16,6 +17,8 @@ from tests.attempts import attempt
 from tests.db import steps
 from tests.pace import pace
 from tests.place import Place
+
+pytestmark = pytest.mark.usefixtures("with_more")
 
 if TYPE_CHECKING:
     pass

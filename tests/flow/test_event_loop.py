@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from pipeline import cancel, submit, submit_many
 from tests.place import ISOLATED, Place
+
+pytestmark = pytest.mark.usefixtures("with_steps")
 
 
 def test_async_phases_run_and_are_carried_through_with_one_message(place: Place) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pipeline import submit_many
 from tests.place import Place
+
+pytestmark = pytest.mark.usefixtures("with_more")
 
 JOBS = 20
 

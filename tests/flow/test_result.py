@@ -25,6 +25,9 @@ from tests.place import Place
 
 ASLEEP = "SELECT count(*) FROM pipeline.relay_asleep WHERE last_value = 1"
 MANY = 1000
+# Of everybody in this database, except this one.
+STATEMENTS = """SELECT coalesce(sum(calls), 0) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
+    WHERE d.datname = current_database() AND toplevel AND query NOT LIKE '%%pg_stat_statements%%'"""
 
 
 # ---- what comes of it
@@ -170,7 +173,8 @@ def test_a_waiter_wakes_right_after_the_commit(place: Place) -> None:
         thread.join(20)
         took.append(woken[0] - committed)
     print(f"\nwoken {1000 * median(took):.2f} ms after the commit (median), {1000 * max(took):.1f} ms at most")
-    assert median(took) < 0.1
+    # Two milliseconds on a machine of its own (bench: awaited); here others work as well.
+    assert median(took) < 0.02
 
 
 def test_a_thousand_waiters_cost_no_statement_until_their_jobs_end(
@@ -185,16 +189,20 @@ def test_a_thousand_waiters_cost_no_statement_until_their_jobs_end(
         return look(connection, jobs)  # type: ignore[arg-type]
 
     monkeypatch.setattr(results, "look", counted)
+    place.db.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
     jobs = submit_many(None, "single", [{}] * MANY)
 
     async def wait_for_all() -> list[Any]:
         waiting = [asyncio.create_task(job(one).aio.result(60)) for one in jobs]
         await asyncio.to_thread(awaited, place, MANY)
-        before = await asyncio.to_thread(place.rows, LISTENER)
+        before = await asyncio.to_thread(lambda: (place.rows(LISTENER), place.count(STATEMENTS)))
         await asyncio.sleep(2)
-        after = await asyncio.to_thread(place.rows, LISTENER)
-        assert before == after and len(after) == 1
-        assert (after[0]["state"], after[0]["backend_xmin"]) == ("idle", None)
+        after = await asyncio.to_thread(lambda: (place.rows(LISTENER), place.count(STATEMENTS)))
+        # One look at the listener is this test's own.
+        print(f"\n{MANY} waiters: {after[1] - before[1] - 1} statements in two seconds")
+        assert after[1] - before[1] == 1
+        assert before[0] == after[0] and len(after[0]) == 1
+        assert (after[0][0]["state"], after[0][0]["backend_xmin"]) == ("idle", None)
         assert looks == []
         for some in range(0, MANY, 100):
             await asyncio.to_thread(steps.rows, place.db, "SELECT pipeline.cancel_many(%s)", jobs[some : some + 100])

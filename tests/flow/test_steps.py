@@ -15,6 +15,8 @@ from pipeline.journey.submit import replay
 from tests.place import ISOLATED, Place
 from tests.step_notes import calls
 
+pytestmark = pytest.mark.usefixtures("with_steps")
+
 CALLS = """SELECT coalesce(sum(calls), 0) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
     WHERE d.datname = current_database() AND query LIKE '%%pipeline.keep_steps(%%' AND toplevel"""
 COMMITS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"

@@ -20,6 +20,8 @@ from pipeline.store import database
 from tests.messages import publish, publish_raw, take
 from tests.place import ISOLATED, Place
 
+pytestmark = pytest.mark.usefixtures("with_more")
+
 
 def envelope(job: UUID, queue: str = "single.act", **header: object) -> dict[str, object]:
     """What the relay would have sent."""
@@ -185,7 +187,7 @@ def test_rule_5_a_full_pool_waits_in_postgresql(place: Place) -> None:
 
 def test_rule_5_a_full_queue_waits_in_postgresql_and_a_shut_gate_is_reported(place: Place) -> None:
     """Five messages in the broker at most; the rest wait as rows and follow as there is room."""
-    from tests.workflows import small_queue
+    from tests.more_workflows import small_queue
 
     place.worker(threads=1, queues=("plain.alpha",))
     jobs = submit_many(None, "small", [{} for _ in range(12)])
@@ -196,8 +198,8 @@ def test_rule_5_a_full_queue_waits_in_postgresql_and_a_shut_gate_is_reported(pla
     assert {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
 
 
-def test_rule_5_the_throttle_reserves_a_place_in_time(place: Place) -> None:
-    """Two every half second: six jobs are given their times at once and take at least a second."""
+def test_rule_5_throttled_jobs_wait_in_order_for_their_time(place: Place) -> None:
+    """Two every half second: six jobs take at least a second."""
     place.worker(threads=4)
     jobs = submit_many(None, "paced", [{} for _ in range(6)])
     place.finished(*jobs)

@@ -42,18 +42,16 @@ class Search:
     @property
     def never_taken(self) -> list[str]:
         """Steps of the model's processes that no run took."""
-        return [
-            line for line in re.findall(r"^\t(protocol\.pml:.*)$", self.text, re.MULTILINE) if '"-end-"' not in line
-        ]
+        return [line for line in re.findall(r"^\t(\w+\.pml:.*)$", self.text, re.MULTILINE) if '"-end-"' not in line]
 
 
-def search(folder: Path, *switches: str, ltl: str | None = None) -> Search:
-    """Compile the model with these switches in ``folder`` and visit its states; with ``ltl``, check that formula."""
+def search(folder: Path, *switches: str, ltl: str | None = None, model: Path = MODEL) -> Search:
+    """Compile a model with these switches in ``folder`` and visit its states; with ``ltl``, check that formula."""
     for tool in ("spin", "gcc"):
         assert shutil.which(tool), f"{tool} is not installed: run script/setup, which installs what the tests need"
-    shutil.copy(MODEL, folder)
+    shutil.copy(model, folder)
     build = ["-O1", "-DNOREDUCE", f"-DMEMLIM={MEGABYTES}", *(["-DNOFAIR"] if ltl else ["-DSAFETY", "-DNOCLAIM"])]
-    _run(folder, "spin", *(f"-D{switch}" for switch in switches), "-a", MODEL.name)
+    _run(folder, "spin", *(f"-D{switch}" for switch in switches), "-a", model.name)
     _run(folder, "gcc", *build, "-o", "pan", "pan.c")
     result = Search(_run(folder, "./pan", "-m10000", "-w22", *(["-a", "-N", ltl] if ltl else [])))
     print(f"{' '.join(switches) or 'the protocol'}: {result.states} states; {result.found or 'no violation'}")

@@ -17,10 +17,11 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, SecretStr, field_serializer
 from typing_extensions import TypedDict
 
 from pipeline import Done
+from pipeline.declare import lossless
 from pipeline.declare.codec import DoesNotFit, codec_of, returned
 from pipeline.declare.job import PLAIN, encode
 
@@ -99,6 +100,75 @@ def test_what_json_has_no_number_for_is_refused(value: float) -> None:
         PLAIN.encode(Decimal(value))
     with pytest.raises(ValueError, match="finite"):
         codec_of(Decimal).encode(Decimal(value))
+
+
+class Reading(BaseModel):
+    value: float | None = None
+
+
+class Constants(BaseModel):
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+    value: float
+
+
+@dataclass
+class Measure:
+    value: float
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.inf])
+@pytest.mark.parametrize("annotation", [Reading, Constants, Measure, list[Constants], set[float | None]])
+def test_no_kind_of_value_hides_what_json_has_no_number_for(annotation: Any, value: float) -> None:
+    """Not as null, and not as a word that PostgreSQL refuses: a phase would run three times for that."""
+    made: Any = {value} if annotation == set[float | None] else [Constants(value=value)]
+    if isinstance(annotation, type) and issubclass(annotation, Reading | Constants | Measure):
+        made = annotation(value=value)
+    with pytest.raises(ValueError, match="NaN and Infinity are not valid JSON"):
+        codec_of(annotation).encode(made)
+    if not isinstance(made, set):
+        with pytest.raises(ValueError, match="NaN and Infinity are not valid JSON"):
+            PLAIN.encode({"a": made})
+
+
+def test_texts_that_look_like_what_is_refused_are_none() -> None:
+    """NaN, asterisks, and the six characters that JSON says NUL with."""
+    value = {"a": "NaN", "b": "**********", "c": "\\u0000", "d": None}
+    assert PLAIN.decode(PLAIN.encode(value)) == value
+    lossless.without_nul(PLAIN.encode(value))
+    codec = codec_of(dict[str, str | None])
+    assert codec.decode(codec.encode(value)) == value
+
+
+@pytest.mark.parametrize("text", ["\0", "a\\\0", "\\\\\0"])
+def test_a_nul_character_is_refused_before_postgresql_would(text: str) -> None:
+    """Whose error would end the caller's transaction, or cost a phase its three attempts."""
+    with pytest.raises(ValueError, match="NUL character"):
+        lossless.without_nul(PLAIN.encode({"a": text}))
+
+
+class Login(BaseModel):
+    user: str
+    password: SecretStr
+
+
+class Spelled(Login):
+    """Its author has said how it travels."""
+
+    @field_serializer("password", when_used="json")
+    def spell(self, value: SecretStr) -> str:
+        return value.get_secret_value()
+
+
+def test_a_secret_does_not_become_asterisks_without_a_word() -> None:
+    """Pydantic writes them for it, and reads them as a secret."""
+    login = Login(user="**********", password=SecretStr("abc"))
+    for codec in (codec_of(Login), PLAIN):
+        with pytest.raises(ValueError, match="a secret would arrive as asterisks"):
+            codec.encode(login)
+    with pytest.raises(ValueError, match="a secret would arrive as asterisks"):
+        codec_of(Login).encode({"user": "a", "password": "abc"})
+    spelled = Spelled(user="a", password=SecretStr("abc"))
+    assert codec_of(Spelled).decode(codec_of(Spelled).encode(spelled)) == spelled
 
 
 def test_null_in_a_model_is_no_missing_number() -> None:

@@ -153,5 +153,5 @@ def test_a_body_that_is_not_json_is_refused_with_its_place() -> None:
     """Nothing is stored: the database is not even asked."""
     from pipeline import submit_many
 
-    with pytest.raises(BadInput, match=r"body 2 is not valid JSON: NaN and Infinity are not valid JSON"):
+    with pytest.raises(BadInput, match=r"body 2 cannot be stored as JSON: NaN and Infinity are not valid JSON"):
         submit_many(None, "orders", [{"n": 1}, {"n": math.nan}])

@@ -29,6 +29,13 @@ CALLER: Any = object()
         ({"tags": ["x"] * 21}, "at most 20 tags"),
         ({"tags": [""]}, "1 to 64 characters"),
         ({"tags": ["x" * 65]}, "1 to 64 characters"),
+        ({"tags": ["a\0"]}, "without NUL"),
+        ({"priority": "high"}, "priority is a whole number from 0 to 9, not 'high'"),
+        ({"debounce": 5}, "debounce is a timedelta, not 5"),
+        ({"due": HOUR}, "due is a datetime with a time zone, not datetime.timedelta"),
+        ({"due": datetime(2030, 1, 1)}, "due has no time zone"),
+        ({"expires": 5}, "expires is a datetime with a time zone or a timedelta, not 5"),
+        ({"expires": datetime(2030, 1, 1)}, "expires has no time zone"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_a_sentence(options: dict[str, Any], said: str) -> None:
@@ -46,10 +53,28 @@ def test_each_of_many_jobs_needs_a_key_to_be_replaced_by() -> None:
         submit_many(CALLER, "orders", [{}, {}], keys=["a", None], unique="replace")
 
 
+@pytest.mark.parametrize("key", [3, "", "a\0b", "k" * 501])
+def test_what_no_key_can_be_is_refused(key: Any) -> None:
+    """An empty one is a mistake: all jobs with it would be one."""
+    with pytest.raises(BadInput, match="a key is a text of 1 to 500 characters without NUL"):
+        submit(CALLER, "orders", {}, key=key)
+    with pytest.raises(BadInput, match="a key is a text"):
+        submit_many(CALLER, "orders", [{}, {}], keys=["a", key])
+
+
+@pytest.mark.parametrize("keys", [[], ["a"], ["a", "b", "c"], "ab"])
+def test_each_of_many_jobs_has_its_own_place_among_the_keys(keys: Any) -> None:
+    """Those behind the last key would have none, and be submitted once more with every repeat of the call."""
+    with pytest.raises(BadInput, match="keys has one key, or None, for each of the 2 bodies, not "):
+        submit_many(CALLER, "orders", [{}, {}], keys=keys)
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {},
+        {"key": "k" * 500},
+        {"due": datetime.now(UTC), "expires": datetime.now(UTC)},
         {"unique": "open"},
         {"unique": HOUR, "tags": ["x" * 64] * 20},
         {"key": "k", "unique": "replace"},

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.declare.phase import PhaseSpec, Throttle, idempotency_key, read_size
+from pipeline.declare.phase import PhaseSpec, Throttle, idempotency_key, read_rate, read_size
 from pipeline.journey.message import build, parse
 
 names = st.from_regex(r"\A[a-z][a-z0-9]*(-[a-z0-9]+){0,3}\Z").filter(lambda name: len(name) <= 60)
@@ -117,3 +117,18 @@ def test_a_size_that_cannot_be_read_is_refused(text: str) -> None:
     """With an example."""
     with pytest.raises(ValueError, match="is not a size: write a number of bytes, or a text such as '512 MiB'"):
         read_size(text)
+
+
+@pytest.mark.parametrize(
+    ("rate", "count", "seconds"), [("20/s", 1, 0.05), ("200/s", 10, 0.05), ("100 / min", 1, 0.6), ("5/h", 1, 720.0)]
+)
+def test_a_rate_is_sent_evenly(rate: str, count: int, seconds: float) -> None:
+    throttle = read_rate(rate)
+    assert throttle is not None
+    assert throttle.count == count and throttle.seconds == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("rate", ["", "fast", "0/s", "20", "20/day", "-1/s"])
+def test_what_is_no_rate_is_refused(rate: str) -> None:
+    with pytest.raises(ValueError, match="is not a rate: write a number and a time"):
+        read_rate(rate)

@@ -85,7 +85,7 @@ def test_a_result_that_is_too_big_says_what_to_do() -> None:
 def test_what_json_cannot_say_is_a_mistake() -> None:
     with pytest.raises(Misuse, match="not valid JSON"):
         Job().step("fetch", lambda: float("nan"))
-    with pytest.raises(Misuse, match="not valid JSON"):
+    with pytest.raises(Misuse, match="cannot be kept as JSON"):
         Job().step("fetch", object)
 
 

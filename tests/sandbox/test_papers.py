@@ -10,7 +10,7 @@ from tests.place import ROOT
 AT_ONCE = """
 from concurrent.futures import ThreadPoolExecutor
 from sandbox import papers
-numbers = ["RF-1937-0118", "RF-1938-0042", "BAD-TRUNCATED", "RF-1937-0117"] * 2
+numbers = ["RF-1937-0118", "RF-1938-0042", "BAD-TRUNCATED", "RF-1939-0001"] * 2
 with ThreadPoolExecutor(8) as pool:
     files = list(pool.map(papers.pdf, numbers))
 assert files[:4] == files[4:]

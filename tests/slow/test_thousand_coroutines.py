@@ -11,6 +11,8 @@ import pytest
 from pipeline import submit_many
 from tests.place import Place
 
+pytestmark = pytest.mark.usefixtures("with_steps")
+
 MANY = 1000
 RUNNING = "SELECT count(*) FROM pipeline.jobs WHERE status = 'running' AND workflow = 'swift'"
 # Whoever runs alone after a crash needs a place of its own kind: so many seconds lay between the end of the attempt that

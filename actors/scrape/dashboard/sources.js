@@ -52,6 +52,12 @@ const COLUMNS = [
   },
   { name: "Rate", number: true, cell: (source) => `${count(source.rate_limit_per_minute)}/min` },
   { name: "Waiting jobs", number: true, cell: (source) => capped(source.waiting) },
+  {
+    name: "Unread prices",
+    number: true,
+    cell: (source) =>
+      source.unread ? h("a", { href: `/sources/${encodeURIComponent(source.id)}` }, capped(source.unread)) : count(0),
+  },
   { name: "Failures in a row", number: true, cell: (source) => source.failure_streak },
   { name: "Opened", number: true, cell: (source) => `${count(source.times_opened)}×` },
   { name: "Last success", cell: (source) => when(source.last_success_at) },

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import BadInput, Misuse, Snooze
 from pipeline.declare.job import Done
+from pipeline.declare.lossless import without_nul
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import body_codec, workflows
 from pipeline.declare.waits.next import Children, Next, Policy, batch_of, check_event, check_policy, seconds_of
@@ -49,11 +50,11 @@ def spawn(job: Job[Any], workflow: Any, bodies: Iterable[object], policy: Policy
 
 def _body(workflow: str, encode: Any, body: object, place: int) -> str:
     try:
-        encoded: bytes = encode(body)
+        encoded = without_nul(encode(body))
     except DoesNotFit as error:
         raise BadInput(f"body {place} does not fit workflow {workflow}: {error}") from None
     except ValueError as error:
-        raise BadInput(f"body {place} is not valid JSON: {error}") from None
+        raise BadInput(f"body {place} cannot be stored as JSON: {error}") from None
     if len(encoded) > BODY_LIMIT:
         raise BadInput(f"body {place} has {len(encoded)} bytes, the limit is {BODY_LIMIT}: send a reference")
     return encoded.decode()

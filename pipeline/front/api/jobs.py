@@ -25,7 +25,7 @@ from pipeline.front.api.models import Accepted, AttemptLog, Changed, JobDetail, 
 from pipeline.front.database import transaction
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
-from pipeline.store.gateway import client, finding
+from pipeline.store.gateway import client
 from pipeline.store.gateway.callers import run
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -113,7 +113,7 @@ def list_jobs(
     """Jobs, newest first. A page can be short, even empty, and have a ``next`` all the same: follow it."""
     place = decode_cursor(cursor, UUID)
     with transaction() as connection:
-        ids, following = finding.find(connection, wanted.where(), place[0] if place else None, limit)
+        ids, following = client.find(connection, wanted.where(), place[0] if place else None, limit)
         rows = inspect.jobs(connection, ids)
     return Page[JobRow].model_validate(
         {"items": rows, "next": None if following is None else encode_cursor(str(following))}

@@ -16,7 +16,7 @@ from pipeline.front.api.http.fields import Moment, Name, Tag, Text
 from pipeline.front.api.http.pages import Cursor
 from pipeline.front.api.http.responses import problems
 from pipeline.front.database import transaction
-from pipeline.store.gateway.finding import Unfinished, Where
+from pipeline.store.gateway.client import Unfinished, Where
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 READ = problems(401, 403, 422, 503)

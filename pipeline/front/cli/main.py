@@ -13,7 +13,7 @@ from pipeline import __version__
 from pipeline.declare.errors import BadInput
 from pipeline.declare.extension import extensions, load
 from pipeline.dev.services import ServiceError, use_private_servers
-from pipeline.front.cli import api, phases, run, verify, watch, workers, workflows
+from pipeline.front.cli import api, phases, run, schedules, verify, watch, workers, workflows
 from pipeline.front.cli.jobs import commands as jobs
 from pipeline.front.cli.jobs import dead, show
 from pipeline.front.cli.workflows import load_workflows
@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Durable jobs in phases, on Dramatiq, RabbitMQ and PostgreSQL.",
 )
-for part in (run, jobs, show, workers, phases, workflows, dead, verify, watch, api):
+for part in (run, jobs, show, workers, phases, workflows, schedules, dead, verify, watch, api):
     part.add_to(app)
 
 

@@ -13,5 +13,13 @@ GRANT EXECUTE ON FUNCTION
     pipeline.request_send(uuid, text),
     pipeline.await_ends(uuid[]),
     pipeline.job_status(uuid[]),
+    pipeline.schedule(text, text, text, interval, text, jsonb, text, integer, interval, integer, text[]),
+    pipeline.unschedule(text, text),
+    pipeline.pause_schedule(text, text),
+    pipeline.resume_schedule(text, text),
+    pipeline.run_schedule(text, text),
+    pipeline.backfill(text, text, timestamptz, timestamptz),
+    pipeline.list_schedules(text, text, text[], integer),
+    pipeline.moment(uuid),
     pipeline.new_id()
 TO :"role";

@@ -7,13 +7,17 @@ from uuid import UUID
 
 import psycopg
 
-# What runs, could run now or has expired, and ends of batches that nobody has counted. Not what waits or is paused.
+# What runs, could run now or has expired; ends of children that nobody has counted, and children that nobody waits for.
+# Not what waits for time, an event or children that have not ended, or is paused.
 LEFT = """SELECT (SELECT count(*) FROM pipeline.jobs j LEFT JOIN pipeline.outbox o ON o.job_id = j.id
         LEFT JOIN pipeline.phases ph ON ph.id = o.phase_id LEFT JOIN pipeline.rate_limits l ON l.name = o.rate_limit
         WHERE j.completed_at IS NULL AND (j.status = 'running' OR (j.expires_at <= now() AND j.fence = 0)
-            OR ((j.next_retry_at > now()) IS NOT TRUE AND (o.due_at > now() AND o.due_at < 'infinity') IS NOT TRUE
+            OR ((j.next_retry_at > now()) IS NOT TRUE
+            AND (o.due_at > now() AND (o.due_at < 'infinity' OR o.waits_for IS NOT NULL)) IS NOT TRUE
             AND (ph.paused_until > now()) IS NOT TRUE AND (l.paused_until > now()) IS NOT TRUE)))
-    + (SELECT count(*) FROM pipeline.batch_ends)"""
+    + (SELECT count(*) FROM pipeline.batch_ends)
+    + (SELECT count(*) FROM pipeline.batches b WHERE b.parent_job IS NOT NULL AND b.sealed AND b.completed_at IS NULL
+        AND (b.answered_at IS NOT NULL OR b.remaining = 0))"""
 ALL = "SELECT id FROM pipeline.jobs WHERE workflow = coalesce(%s, workflow) ORDER BY created_at, id"
 OPEN = """SELECT workflow, phase, status, attempts, crashes, wait_reason, next_retry_at, error_message
     FROM pipeline.jobs WHERE completed_at IS NULL ORDER BY created_at LIMIT 20"""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+from uuid import UUID
 
 from pipeline.declare.errors import Misuse
 from pipeline.declare.job import Job
 from pipeline.declare.services import Services
 from pipeline.journey.attempt import Attempt, AttemptServices, Place
 from pipeline.store.gateway import session
+from pipeline.testing.memory.batches import Batches
 from pipeline.testing.memory.rows import Row
 from pipeline.worker.loop_place import LoopServices
 
@@ -44,16 +47,27 @@ class Kills:
             raise Killed
 
 
-class MemoryServices(AttemptServices):
-    """What a job reaches while it runs in memory: the application's database, if the run has one."""
+@dataclass(frozen=True)
+class Outside:
+    """What attempts reach beside their own job: the application's database, if the run has one."""
 
-    def __init__(self, row: Row, fence: int, engine: Engine | None, folder: Path, kills: Kills) -> None:
+    engine: Engine | None
+    folder: Path
+    kills: Kills
+    batches: Batches
+
+
+class MemoryServices(AttemptServices):
+    """What a job reaches while it runs in memory."""
+
+    def __init__(self, row: Row, fence: int, outside: Outside) -> None:
         self._row = row
-        self._kills = kills
+        self._kills = outside.kills
+        self._batches = outside.batches
         self.asynchronous = row.spec.asynchronous
         self._fence = fence
-        self._engine = engine
-        self.temp_root = folder
+        self._engine = outside.engine
+        self.temp_root = outside.folder
 
     def read(self, statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         with self._database().connect() as connection:
@@ -66,6 +80,9 @@ class MemoryServices(AttemptServices):
         with self._database().begin() as connection:
             session.write(connection, statement, parameters)
         return True
+
+    def ends(self, batch: UUID, after: UUID | None, skip: int, most: int) -> Sequence[Mapping[str, Any]]:
+        return self._batches.ends(batch, after, skip, most)
 
     async def kept_steps(self) -> Mapping[str, str]:
         return self._row.steps.setdefault(self._row.spec.name, {})
@@ -150,10 +167,10 @@ def _in_loop() -> bool:
     return True
 
 
-def begin(row: Row, engine: Engine | None, folder: Path, kills: Kills) -> Attempt:
+def begin(row: Row, outside: Outside) -> Attempt:
     """The engine's own attempt, without a message."""
     fence = row.claim()
-    services = MemoryServices(row, fence, engine, folder, kills)
+    services = MemoryServices(row, fence, outside)
     return Attempt(
         spec=row.spec,
         job_id=row.id,

@@ -41,7 +41,6 @@ class MemoryEnds(Ends):
 
 def status_of(row: Row) -> JobStatus:
     """The job as its handle sees it."""
-    last = row.workflow.phases[-1].spec.name
     return JobStatus(
         id=row.id,
         workflow=row.workflow.name,
@@ -53,5 +52,5 @@ def status_of(row: Row) -> JobStatus:
         wait_reason=row.wait_reason,
         due_at=row.due,
         error=row.error,
-        result=row.results.get(last) if row.status is Status.SUCCEEDED else None,
+        result=row.results.get(row.spec.name) if row.status is Status.SUCCEEDED else None,
     )

@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from pipeline.declare.errors import BadInput
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.registry import DeclaredPhase, DeclaredWorkflow
 from pipeline.declare.states import FINAL, NEXT, Outcome, Status, Step
+from pipeline.declare.waits.next import Next
 from pipeline.store.gateway.settlement import Crash, Fail, Release, Retry, Snooze, Transition
 from pipeline.testing.run import AttemptRecord
 
 # As in snooze.sql: so many waits in a row that the other side asked for are free.
 FREE_WAITS, LONGEST_GROWTH = 100, 60.0
+# As in signal.sql: so many events in a job's life.
+MOST_SIGNALS = 1000
 
 
 class Refused(RuntimeError):
@@ -23,7 +27,8 @@ class Refused(RuntimeError):
 
 @dataclass(eq=False)
 class Row:
-    """One job. ``results`` are JSON by phase. ``due``: when it may run; None: now. ``order``: its place in the queue.
+    """One job. ``results`` are JSON by phase. ``due``: when it may run; None: now, or once it has what it ``waits_for``
+    (``event:<name>`` or ``children:<batch>``). ``order``: its place in the queue.
 
     ``ended`` hears of the job's end; it may come again after a replay.
     """
@@ -50,6 +55,10 @@ class Row:
     crashes: int = 0
     waits: int = 0
     wait_reason: str | None = None
+    waits_for: str | None = None
+    # Events that it was told of and has not waited for, as JSON, and how many there were in its life.
+    signals: list[tuple[str, str]] = field(default_factory=list)
+    told: int = 0
     error: str | None = None
     progress: tuple[int, int] | None = None
     # Whether its batch has counted it: once in its life.
@@ -79,7 +88,8 @@ class Row:
 
     def is_due(self, now: datetime) -> bool:
         waits = self.status in (Status.PENDING, Status.RETRYABLE)
-        return self.committed and waits and (self.due is None or self.due <= now)
+        due = self.waits_for is None if self.due is None else self.due <= now
+        return self.committed and waits and due
 
     def held(self, fence: int) -> bool:
         """Whether the attempt with this fence still holds the job: otherwise nothing that it does counts."""
@@ -90,20 +100,57 @@ class Row:
     def claim(self) -> int:
         """The new fence."""
         self._go(Step.CLAIM)
+        # If it waited for somebody, that time is over.
+        self.waits_for = None
         self.fence += 1
         return self.fence
 
-    def complete(self, result: str | None, order: int) -> None:
-        """The phase succeeded: the job ends, or goes to the next one's gate."""
+    def complete(self, result: str | None, following: Next | None, now: datetime, order: int) -> None:
+        """The phase succeeded: the job ends, or goes to the next gate, where it waits if ``following`` says so."""
         self._record("succeeded")
         if result is not None:
             self.results[self.spec.name] = result
         self.waits, self.error, self.progress = 0, None, None
-        if self.place + 1 == len(self.workflow.phases):
+        place = self._next_place(following)
+        if place == len(self.workflow.phases):
             self._end(Step.COMPLETE)
             return
-        self.place, self.attempts, self.crashes = self.place + 1, 0, 0
-        self._wait(Step.HAND_OVER, order)
+        self.place, self.attempts, self.crashes = place, 0, 0
+        if following is None:
+            self._wait(Step.HAND_OVER, order)
+        elif following.phase is not None:
+            # Phases that it comes to once more run their steps anew.
+            self.steps.clear()
+            self._wait(Step.HAND_OVER, order)
+        else:
+            self._wait_for(following, now, order)
+
+    def tell(self, event: str, body: str, now: datetime) -> str:
+        """As in signal.sql."""
+        if self.status in FINAL:
+            return "final"
+        if self.told >= MOST_SIGNALS:
+            raise BadInput(f"job {self.id} has been told of {MOST_SIGNALS} events, which is the limit")
+        self.told += 1
+        self.signals.append((event, body))
+        return "delivered" if self.take_signal(now) else "kept"
+
+    def take_signal(self, now: datetime) -> bool:
+        """Have what it waits for, if it was told of that: the oldest first, each once."""
+        for place, (event, body) in enumerate(self.signals):
+            if self.end_wait(f"event:{event}", body, "signalled", now):
+                del self.signals[place]
+                return True
+        return False
+
+    def end_wait(self, waits_for: str, result: str, reason: str, now: datetime) -> bool:
+        """The result is that of the phase that ended with the wait. False if it does not wait for this (any more)."""
+        if self.waits_for != waits_for or (self.due is not None and self.due <= now):
+            return False
+        self.waits_for = self.due = None
+        self.wait_reason = reason
+        self.results[self.history[-1].phase] = result
+        return True
 
     def settle(self, transition: Transition, now: datetime, order: int) -> None:
         """What an error made of the attempt."""
@@ -179,6 +226,8 @@ class Row:
             said = snooze.error or snooze.reason
             self._retry(f"the other side asked to wait {waits + 1} times in a row: {said}", due, order)
             return
+        if snooze.step is not None:
+            self.steps.setdefault(self.spec.name, {})[snooze.step] = "null"
         self._record("snoozed", snooze.error)
         self._wait(Step.SNOOZE, order, due, snooze.reason)
 
@@ -194,11 +243,31 @@ class Row:
 
     def _wait(self, step: Step, order: int, due: datetime | None = None, reason: str | None = None) -> None:
         self._go(step)
-        self.order, self.due, self.wait_reason = order, due, reason
+        self.order, self.due, self.wait_reason, self.waits_for = order, due, reason, None
+
+    def _wait_for(self, following: Next, now: datetime, order: int) -> None:
+        """Time, somebody who tells of an event, or children."""
+        due = None if following.after is None else now + timedelta(seconds=following.after)
+        if following.event is not None:
+            self._wait(Step.HAND_OVER, order, due, "event")
+            self.waits_for = f"event:{following.event}"
+        elif following.batch is not None:
+            self._wait(Step.HAND_OVER, order, due, "children")
+            self.waits_for = f"children:{following.batch}"
+        else:
+            self._wait(Step.HAND_OVER, order, due, "after")
+
+    def _next_place(self, following: Next | None) -> int:
+        """Where it goes from this phase; behind the last one: it has ended."""
+        if following is None or following.waits:
+            return self.place + 1
+        if following.finish:
+            return len(self.workflow.phases)
+        return [phase.spec.name for phase in self.workflow.phases].index(str(following.phase))
 
     def _end(self, step: Step) -> None:
         self._go(step)
-        self.due = self.wait_reason = None
+        self.due = self.wait_reason = self.waits_for = None
         assert self.status in FINAL
         self.ended(self)
 

@@ -15,13 +15,15 @@ from uuid import UUID
 
 from pipeline.declare.job import Done, as_done, decode, perform
 from pipeline.declare.states import FINAL
+from pipeline.declare.waits.branches import next_of
+from pipeline.declare.waits.next import decode_next
 from pipeline.journey import ends
 from pipeline.journey.attempt import THREAD, Attempt, encode_result, job_of
 from pipeline.journey.settle import SHARED, decide, out_of_time
 from pipeline.journey.steps import keep_alone
 from pipeline.store.gateway import callers
 from pipeline.store.gateway.settlement import Crash, Snooze
-from pipeline.testing.memory.attempt import Killed, Kills, Loop, begin
+from pipeline.testing.memory.attempt import Killed, Kills, Loop, Outside, begin
 from pipeline.testing.memory.clock import Clock
 from pipeline.testing.memory.ends import MemoryEnds
 from pipeline.testing.memory.rows import Row
@@ -63,6 +65,7 @@ class MemoryRun(Run):
         self._table = Table(self.clock)
         self._paused: dict[str, datetime] = {}
         self._kills = Kills()
+        self._outside = Outside(engine, folder, self._kills, self._table.batches)
         self._loop = Loop()
         self._draining = False
 
@@ -118,14 +121,15 @@ class MemoryRun(Run):
         if by is not None:
             self.clock.advance(by)
             return
-        waiting = [row.due for row in self._table.rows.values() if row.due is not None and row.status not in FINAL]
-        if waiting:
+        now = self.clock.now()
+        dues = [row.due for row in self._table.rows.values() if row.status not in FINAL]
+        if waiting := [due for due in dues if due is not None and due > now]:
             self.clock.advance_to(min(waiting))
 
     # ---- one attempt
 
     def _attempt(self, row: Row) -> None:
-        attempt = begin(row, self._engine, self._folder, self._kills)
+        attempt = begin(row, self._outside)
         try:
             self._run(row, attempt)
         except Killed:
@@ -148,10 +152,14 @@ class MemoryRun(Run):
         if (self.clock.now() - began).total_seconds() > row.spec.time_limit:
             raise TimeoutError(out_of_time(row.spec))
         result = encode_result(row.phase, done)
+        following = decode_next(next_of(row.spec, done))
         if done.write is not None and row.held(attempt.fence):
             self._write(row, attempt, done)
         if row.held(attempt.fence):
-            row.complete(result, self._table.order())
+            if done.children is not None:
+                self._table.spawn(row, done.children)
+            row.complete(result, following, self.clock.now(), self._table.order())
+            self._table.begin_waiting(row)
 
     def _write(self, row: Row, attempt: Attempt, done: Done) -> None:
         """All of it, or nothing: if it fails, the phase does."""

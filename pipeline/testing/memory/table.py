@@ -4,38 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from itertools import count
-from typing import Any
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import orjson
-
 from pipeline.declare.errors import BadInput
-from pipeline.declare.job import PLAIN
 from pipeline.declare.registry import DeclaredWorkflow, workflows
 from pipeline.declare.states import FINAL, Status
+from pipeline.declare.waits.next import LONGEST_EVENT
 from pipeline.store.gateway import client
 from pipeline.store.gateway.callers import Call
+from pipeline.testing.memory.batches import Batch, Batches
 from pipeline.testing.memory.clock import Clock
 from pipeline.testing.memory.keys import Keys, is_unsent
 from pipeline.testing.memory.rows import Row, next_due
 from pipeline.testing.memory.transactions import follow
 from pipeline.testing.memory.wishes import Wish, read
 
-
-@dataclass(eq=False)
-class Batch:
-    """A fan-out: complete when it is sealed and all its jobs are final."""
-
-    then: str | None
-    body: str
-    total: int = 0
-    ended: int = 0
-    failed: int = 0
-    sealed: bool = False
-    complete: bool = False
+if TYPE_CHECKING:
+    from pipeline.declare.waits.next import Children
 
 
 class Table:
@@ -45,12 +33,15 @@ class Table:
         self._clock = clock
         self._numbers = count(1)
         self.rows: dict[UUID, Row] = {}
-        self.batches: dict[UUID, Batch] = {}
+        # Those that may have a turn; the final ones among them are dropped at the next look.
+        self._unfinished: list[Row] = []
+        self.batches = Batches(clock, self._call_back)
         self._keys = Keys()
         self._statements: dict[object, Callable[..., Iterator[Any]]] = {
             client.SUBMIT: self._submit,
             client.CANCEL: self._cancel,
             client.REPLAY: self._replay,
+            client.SIGNAL: self._signal,
             client.OPEN_BATCH: self._open_batch,
             client.SEAL_BATCH: self._seal_batch,
         }
@@ -59,9 +50,10 @@ class Table:
         """The first column of the statement's rows. New jobs exist once the caller's transaction commits."""
         if call.statement not in self._statements:
             raise NotImplementedError(f"not in memory: {call.statement.text}")
-        before = set(self.rows)
+        before = len(self.rows)
         answer = list(self._statements[call.statement](*call.values))
-        if added := [row for job, row in self.rows.items() if job not in before]:
+        # A dictionary keeps the order: the new ones are the last.
+        if added := list(islice(reversed(self.rows.values()), len(self.rows) - before)):
             follow(caller, added, self._forget)
         return answer
 
@@ -76,7 +68,8 @@ class Table:
 
     def next_due(self, paused: Mapping[str, datetime], now: datetime) -> Row | None:
         """Whose turn it is now. What has expired by now has no turn."""
-        rows = [row for row in self.rows.values() if row.committed and row.status not in FINAL]
+        self._unfinished = [row for row in self._unfinished if row.status not in FINAL]
+        rows = [row for row in self._unfinished if row.committed]
         for row in rows:
             row.expire(now)
         return next_due(rows, paused, now)
@@ -89,7 +82,7 @@ class Table:
             raise BadInput(f"priority {wish.priority} is outside 0 … 9: 0 is the default, 9 goes first")
         workflow = _declared(wish.workflow)
         if wish.batch is not None:
-            self._open(wish.batch)
+            self.batches.joinable(UUID(wish.batch))
         for body, key in zip(wish.bodies, wish.keys, strict=True):
             yield self._take(workflow, body, key, wish).id
 
@@ -106,8 +99,6 @@ class Table:
     def _add(self, workflow: DeclaredWorkflow, body: str, key: str | None, wish: Wish) -> Row:
         if not body.startswith("{"):
             raise BadInput('a body is not a JSON object: send an object such as {"url": "https://example.org"}')
-        if wish.batch is not None:
-            self._open(wish.batch).total += 1
         job = _new_id()
         trace = (wish.traceparent or f"00-{job.hex}-{job.hex[16:]}-01").split("-")
         row = Row(
@@ -124,9 +115,12 @@ class Table:
             trace_id=trace[1],
             span_id=trace[2],
             batch=None if wish.batch is None else UUID(wish.batch),
-            ended=self._ended,
+            ended=self.batches.ended,
         )
+        if row.batch is not None:
+            self.batches.joinable(row.batch).jobs.append(row)
         self.rows[job] = row
+        self._unfinished.append(row)
         self._keys.give(row, wish.kept)
         return row
 
@@ -150,55 +144,59 @@ class Table:
         if body is not None:
             row.body = body
         row.replay(self.order())
+        if row not in self._unfinished:
+            self._unfinished.append(row)
         yield True
+
+    def _signal(self, job: str, event: str, body: str) -> Iterator[str]:
+        row = self.rows.get(UUID(job))
+        if not 1 <= len(event) <= LONGEST_EVENT:
+            raise BadInput(f"the name of an event has 1 to {LONGEST_EVENT} characters")
+        yield "unknown_job" if row is None else row.tell(event, body, self._clock.now())
 
     def _open_batch(self, then: str | None, body: str) -> Iterator[UUID]:
         if then is not None:
             _declared(then)
         batch = _new_id()
-        self.batches[batch] = Batch(then, body)
+        self.batches.open(Batch(batch, then, body))
         yield batch
 
     def _seal_batch(self, batch: str) -> Iterator[None]:
-        if UUID(batch) in self.batches:
-            self.batches[UUID(batch)].sealed = True
-            self._finish(UUID(batch))
+        self.batches.seal(UUID(batch))
         yield None
 
-    # ---- batches
+    # ---- what the ends of phases and of jobs submit
 
-    def _open(self, batch: str) -> Batch:
-        found = self.batches.get(UUID(batch))
-        if found is None or found.sealed:
-            raise BadInput(f"batch {batch} is sealed or unknown: open a new batch for further jobs")
-        return found
+    def spawn(self, parent: Row, children: Children[Any]) -> None:
+        """Children of an attempt, which begins to wait for them in the same step."""
+        workflow = _declared(children.workflow)
+        batch = self.batches.of_children(parent, children)
+        wish = Wish(
+            children.workflow,
+            [],
+            priority=children.priority,
+            batch=str(batch.id),
+            traceparent=children.traceparent,
+        )
+        for body in children.bodies:
+            self._add(workflow, body, None, wish)
 
-    def _ended(self, row: Row) -> None:
-        """A job counts once in its life: a replayed child does not count again."""
-        if row.batch is None or row.counted:
-            return
-        row.counted = True
-        batch = self.batches[row.batch]
-        batch.ended += 1
-        batch.failed += row.status is not Status.SUCCEEDED
-        self._finish(row.batch)
+    def begin_waiting(self, row: Row) -> None:
+        """What is there already: signals that came before the wait, and children that need no waiting."""
+        if row.waits_for is not None and row.waits_for.startswith("children:"):
+            self.batches.seal(UUID(row.waits_for.removeprefix("children:")))
+        else:
+            row.take_signal(self._clock.now())
 
-    def _finish(self, id_: UUID) -> None:
-        batch = self.batches[id_]
-        if batch.complete or not batch.sealed or batch.ended < batch.total:
-            return
-        batch.complete = True
-        if batch.then is not None:
-            told = {"id": str(id_), "total": batch.total, "failed": batch.failed}
-            body = PLAIN.encode({**orjson.loads(batch.body), "batch": told}).decode()
-            self._add(_declared(batch.then), body, None, Wish(batch.then, [body]))
+    def _call_back(self, workflow: str, body: str) -> None:
+        self._add(_declared(workflow), body, None, Wish(workflow, [body]))
 
     def _forget(self, rows: list[Row]) -> None:
         """The transaction that submitted them was rolled back: they have never been."""
+        self._unfinished = [row for row in self._unfinished if row not in rows]
         for row in rows:
             del self.rows[row.id]
-            if row.batch is not None:
-                self.batches[row.batch].total -= 1
+            self.batches.forget(row)
         self._keys.forget({row.id for row in rows})
 
 

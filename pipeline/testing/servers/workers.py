@@ -29,9 +29,7 @@ class Workers:
     ) -> subprocess.Popen[bytes]:
         """Does not wait until it is ready (see ``wait_until_ready``)."""
         log = self._folder / f"worker-{len(self._started)}.log"
-        command = [sys.executable, "-m", "dramatiq", "pipeline.actors"]
-        command += ["--processes", str(processes), "--threads", str(threads)]
-        command += ["--queues", *queues] if queues else []
+        command = worker_command(threads=threads, processes=processes, queues=queues)
         with log.open("wb") as out:
             process = subprocess.Popen(
                 command, cwd=self._cwd, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
@@ -81,6 +79,12 @@ class Workers:
         for process in self._started:
             kill_group(process.pid)
             process.wait()
+
+
+def worker_command(*, threads: int, processes: int, queues: tuple[str, ...] = ()) -> list[str]:
+    command = [sys.executable, "-m", "dramatiq", "pipeline.actors"]
+    command += ["--processes", str(processes), "--threads", str(threads)]
+    return [*command, "--queues", *queues] if queues else command
 
 
 def wait(condition: Callable[[], object], seconds: float) -> bool:

@@ -183,6 +183,8 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is what Python opened
     logs.configure(*boot["logs"])
+    # Nothing that an import makes is garbage: looking for some would cost a tenth of the time.
+    gc.disable()
     unfit = None if boot["bare"] else _import(boot["declarations"])
     os.write(report, wire.line(wire.UNFIT, unfit) if unfit else wire.line(wire.READY))
     if unfit:
@@ -190,6 +192,7 @@ def main() -> None:
     # What is there now stays: the collector of a child would only copy its pages.
     gc.collect()
     gc.freeze()
+    gc.enable()
     server = ForkServer(control, report, boot["parent"], boot["declarations"])
     try:
         server.serve()

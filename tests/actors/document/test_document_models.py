@@ -16,7 +16,7 @@ from actors.document.config import DocumentSettings
 from actors.document.engines import Recognised, choose_engine
 from actors.document.gemini import GeminiEngine, generate
 from actors.document.pdf import open_pdf
-from pipeline.declare.errors import Permanent, Transient
+from pipeline.declare.errors import Permanent, Snooze, Transient
 from sandbox import Sandbox
 from sandbox.papers import PAPERS, pdf
 from tests.actors.document.accuracy import accuracy
@@ -47,9 +47,9 @@ def test_gemini_reads_a_page_by_setting(gemini: DocumentSettings, tmp_path: Path
 def test_one_refusal_reaches_the_engine_with_its_retry_after(sandbox: Sandbox, gemini: DocumentSettings) -> None:
     """So that the phase waits as long as it was told to."""
     sandbox.add_fault(match="/gemini/", status=429, retry_after="7")
-    with pytest.raises(httpx.HTTPStatusError) as refusal:
+    with pytest.raises(Snooze) as refusal:
         asyncio.run(generate(gemini, [{"text": "x"}], "key"))
-    assert refusal.value.response.headers["retry-after"] == "7"
+    assert (refusal.value.seconds, refusal.value.reason, refusal.value.asked) == (7.0, "retry_after", True)
 
 
 def test_the_key_is_sent_and_never_shown(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_the_key_is_sent_and_never_shown(sandbox: Sandbox, monkeypatch: pytest.M
     monkeypatch.setenv("GEMINI_URL", f"{sandbox.url}/gemini/v1beta")
     monkeypatch.setenv("GEMINI_API_KEY", "wrong")
     settings = DocumentSettings()
-    with pytest.raises(httpx.HTTPStatusError, match="answered 400") as refusal:
+    with pytest.raises(Permanent, match="answered 400") as refusal:
         asyncio.run(generate(settings, [{"text": "x"}], "key"))
     assert "wrong" not in f"{settings!r} {refusal.value!r}"
 

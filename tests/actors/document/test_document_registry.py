@@ -94,7 +94,7 @@ def test_a_document_that_is_too_large_leaves_nothing(
     ("fault", "error"),
     [
         ({"cut": True}, httpx.RemoteProtocolError),
-        ({"status": 503}, httpx.HTTPStatusError),
+        ({"status": 503}, Transient),
         ({"garbage": True}, Transient),
         ({"delay": 9.0}, httpx.ReadTimeout),
     ],

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.scrape.dedupe import dedupe_key, normal_title, usable_id
+from actors.scrape.listing import Intake
 
 DAY = datetime(2026, 3, 5, 12, tzinfo=UTC)
 titles = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=80)
@@ -94,3 +95,11 @@ def test_an_id_that_is_none_is_not_used() -> None:
     """Empty, endless or unprintable ids would put different offers under one key, or break the row."""
     assert [usable_id(value) for value in ("", "  ", None, "x" * 201, "a\x00b", {"id": 1})] == [None] * 6
     assert (usable_id(" 12 "), usable_id(12)) == ("12", "12")
+
+
+def test_the_seeds_cache_key_tells_all_coins_apart() -> None:
+    """As the seed writes it; a bar within a field is not the bar between two."""
+    assert Intake("1", "Cent", 1909, "S", "cent", "Lincoln").cache_key("ebay") == "ebay|1909|S|cent|Lincoln|Cent"
+    parts = ["a", "a|b", "b", "a\\", "\\|b", "a\\|b", ""]
+    coins = [Intake("1", title, 1909, "S", "cent", series) for series in parts for title in parts]
+    assert len({coin.cache_key("ebay") for coin in coins}) == len(coins)

@@ -69,6 +69,30 @@ def test_the_api_lists_pauses_and_resumes(quiet: Stall) -> None:
             assert client.post("/v1/sources/coins/pause", json={"seconds": seconds}).status_code == 422
 
 
+def test_prices_that_could_not_be_read_are_shown_with_their_reasons(quiet: Stall) -> None:
+    """By command, by HTTP, as a metric; counted by reason, the latest first."""
+    quiet.source("coins")
+    intake = quiet.intake()
+    for text, reason in (("120 kr", "unknown currency"), ("99 kr", "unknown currency"), ("$10 to $25 [b]", "range")):
+        quiet.place.db.execute(
+            "INSERT INTO unread_prices (intake_id, source_id, title, url, price_text, reason, detail, last_seen_at)"
+            " VALUES (%s, 'coins', 'cent', 'https://m.example/', %s, %s, 'why', clock_timestamp())",
+            (intake, text, reason),
+        )
+    run = CliRunner().invoke
+    told = json.loads(run(app, ["sources", "unread", "coins", "--json"]).output)
+    assert told["reasons"] == {"unknown currency": 2, "range": 1}
+    assert [price["price_text"] for price in told["prices"]] == ["$10 to $25 [b]", "99 kr", "120 kr"]
+    shown = run(app, ["sources", "unread", "coins", "--reason", "range"], env={"COLUMNS": "200"}).output
+    assert "2 unknown currency, 1 range" in shown and "$10 to $25 [b]" in shown and "99 kr" not in shown
+    with serving(quiet) as client:
+        assert client.get("/v1/sources").json()[0]["unread"] == 3
+        found = client.get("/v1/sources/coins/unread", params={"reason": "range"}).json()
+        assert [price["price_text"] for price in found["prices"]] == ["$10 to $25 [b]"]
+        assert client.get("/v1/sources/nowhere/unread").status_code == 404
+        assert 'pipeline_unread_prices{reason="unknown currency",source="coins"} 2.0' in client.get("/metrics").text
+
+
 @pytest.mark.parametrize(("token", "status"), [(None, 401), ("v" * 24, 403), ("o" * 24, 200)])
 def test_only_operators_pause(quiet: Stall, monkeypatch: pytest.MonkeyPatch, token: str | None, status: int) -> None:
     """With tokens set, looking takes any of them, pausing an operator's."""

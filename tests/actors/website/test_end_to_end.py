@@ -60,6 +60,8 @@ def test_a_hundred_sites_with_a_fifth_at_fault_end_as_expected(
         print(row["error_message"])
         assert row["status"] == "failed" and says in row["error_message"]
         assert [a["outcome"] for a in place.attempts(row["id"])] == ["failed"]
+    # A site's own faults and a 404 are nobody's mistake here.
+    assert "answered 404 Not Found" in place.logs() and "Traceback" not in place.logs()
     stored = place.rows("SELECT * FROM website_analyses WHERE answer IS NOT NULL")
     assert len(stored) == 96 and all(row["page"]["title"] and row["tokens_in"] > 0 for row in stored)
     seen = place.rows('SELECT status, "currentStep", "inProgress", "retryCount", "extractedInfo" FROM analysis_jobs')

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-import httpx
 import pytest
 
 from actors.website import robots
 from actors.website.config import WebsiteSettings
 from actors.website.robots import check_robots
-from pipeline.declare.errors import Permanent
+from pipeline.declare.errors import Permanent, Transient
 from sandbox import Sandbox
 
 
@@ -48,7 +47,7 @@ def test_no_robots_file_allows_everything(settings: WebsiteSettings, sandbox: Sa
 def test_rules_that_cannot_be_had_now_delay_the_page(settings: WebsiteSettings, sandbox: Sandbox, status: int) -> None:
     """A site in trouble is not read without its rules."""
     sandbox.add_fault(match="/robots.txt", status=status, times=1)
-    with pytest.raises(httpx.HTTPStatusError):
+    with pytest.raises(Transient):
         check(settings, "/sites/1/")
     check(settings, "/sites/1/")
 

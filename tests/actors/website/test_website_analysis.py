@@ -10,7 +10,8 @@ from uuid import UUID
 import pytest
 
 from actors.website.config import WebsiteSettings
-from actors.website.website_analysis import asked_url, fetch_page, website_analysis
+from actors.website.visit import fetch_page
+from actors.website.website_analysis import asked_url, website_analysis
 from pipeline.declare.errors import GiveUp, Permanent, Retry, SnoozeFor, classify
 from pipeline.declare.job import Job
 from sandbox import Sandbox

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
-from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
 from uuid import UUID
 
 import httpx
@@ -19,34 +13,12 @@ from pydantic import BaseModel
 
 from pipeline import Workflow
 from pipeline.declare import extension
+from tests.apis import running_api
 from tests.front.api.conftest import Serve
-from tests.place import ROOT, Place
+from tests.place import Place
 
 SHOP = "tests.front.shop"
 GOOD = {"order": 17, "placed_at": "2026-11-18T20:00:00Z", "lines": [{"sku": "a"}], "mainLine": {"sku": "b"}}
-
-
-@pytest.fixture
-def process(place: Place, shop: ModuleType) -> Iterator[Any]:
-    """``process(workflows)``: a real ``pipeline api`` that loads the modules named, and a client of it."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(workflows: str) -> httpx.Client:
-        log = place.folder / f"api-{len(started)}.log"
-        command = [sys.executable, "-m", "pipeline.front.cli.main", "api", "--port", "0"]
-        environment = {**os.environ, **place.environment(), "PIPELINE_WORKFLOWS": workflows}
-        with log.open("wb") as said:
-            started.append(subprocess.Popen(command, cwd=ROOT, env=environment, stdout=said, stderr=said))
-        address = re.compile(r"http://127\.0\.0\.1:\d+")
-        place.until(lambda: address.search(log.read_text()) is not None, 30, "the API to listen")
-        found = address.search(log.read_text())
-        assert found is not None
-        return httpx.Client(base_url=found[0], timeout=20)
-
-    yield start
-    for one in started:
-        one.terminate()
-        one.wait(15)
 
 
 def refused(answer: httpx.Response) -> dict[str, str]:
@@ -88,10 +60,10 @@ def test_a_typed_request_sent_again_with_its_key_is_the_same_job(
 
 
 def test_a_process_that_has_the_type_refuses_what_another_lets_through_to_the_first_phase(
-    place: Place, process: Any
+    place: Place, shop: ModuleType
 ) -> None:
     """``pipeline api`` loads what PIPELINE_WORKFLOWS names. Without it the job fails at once, in the same words."""
-    with process(SHOP) as knows, process("") as does_not:
+    with running_api(place, PIPELINE_WORKFLOWS=SHOP) as knows, running_api(place, PIPELINE_WORKFLOWS="") as does_not:
         problem = post(knows, {"order": "x"})
         [said] = refused(problem).values()
         assert knows.get("/v1/workflows/shop-orders").json()["body_schema"]["title"] == "Order"

@@ -95,6 +95,28 @@ def test_a_source_is_paused_and_resumed(place: Place, serve: Serve, open_page: O
     assert place.count("SELECT count(*) FROM sources WHERE paused_until > now()") == 0
 
 
+def test_prices_that_were_not_read_are_a_link_away(place: Place, serve: Serve, open_page: OpenPage) -> None:
+    """Each with its reason; what a marketplace wrote is text, whatever it is."""
+    place.rows(
+        "INSERT INTO sources (id, name, adapter, base_url, rate_limit_per_minute)"
+        " VALUES ('coins', 'coins', 'items-api', 'http://127.0.0.1:9/', 30) RETURNING id"
+    )
+    place.rows("INSERT INTO coin_intakes (id, title) VALUES ('i1', 'cent') RETURNING id")
+    for text, reason in (("120 <b>kr</b>", "unknown currency"), ("$1 to $2", "range")):
+        place.rows(
+            "INSERT INTO unread_prices (intake_id, source_id, title, url, price_text, reason, detail)"
+            " VALUES ('i1', 'coins', 'cent', 'https://m.example/', %s, %s, 'why') RETURNING id",
+            text,
+            reason,
+        )
+    page = open_page(serve())
+    page.get_by_role("link", name="Sources", exact=True).click()
+    page.get_by_role("row", name="coins").get_by_role("link", name="2", exact=True).click()
+    expect(page.get_by_role("row", name="120 <b>kr</b>")).to_contain_text("unknown currency")
+    page.get_by_role("combobox").select_option("range")
+    expect(page.get_by_role("table", name="Unread prices").locator("tbody tr")).to_have_count(1)
+
+
 def test_a_project_is_opened_filtered_and_deleted(place: Place, serve: Serve, open_page: OpenPage) -> None:
     """From the navigation to the list, to the project, and back to the list when it is gone."""
     base = serve()

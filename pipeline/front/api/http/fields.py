@@ -28,7 +28,7 @@ def _is_json(value: dict[str, Any]) -> dict[str, Any]:
     try:
         json.dumps(value, allow_nan=False)
     except ValueError:
-        raise ValueError("NaN and Infinity are no JSON") from None
+        raise ValueError("NaN and Infinity are not valid JSON") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     return value

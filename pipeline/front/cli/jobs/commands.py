@@ -27,9 +27,9 @@ from pipeline.front.many import to_cancel, to_replay
 from pipeline.handle import JobHandle
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
-from pipeline.store.gateway import client, finding
+from pipeline.store.gateway import client
 from pipeline.store.gateway.callers import run
-from pipeline.store.gateway.finding import Where
+from pipeline.store.gateway.client import Where
 
 out = console()
 MATCH = "All jobs that match: workflow, phase, status, tag, since, until, id, error."
@@ -123,7 +123,7 @@ def _list(where: Where, before: UUID | None, limit: int) -> list[dict[str, Any]]
     found: list[dict[str, Any]] = []
     while True:
         with transaction() as connection:
-            ids, before = finding.find(connection, where, before, limit - len(found))
+            ids, before = client.find(connection, where, before, limit - len(found))
             found += inspect.jobs(connection, ids)
         if before is None or len(found) == limit:
             return found

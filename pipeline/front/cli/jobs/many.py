@@ -18,7 +18,7 @@ from pipeline.front import many
 from pipeline.front.cli.times import seconds_of
 from pipeline.front.cli.workflows import check_phase
 from pipeline.front.database import transaction
-from pipeline.store.gateway.finding import Unfinished, Where
+from pipeline.store.gateway.client import Unfinished, Where
 
 PREFIX = re.compile(r"[0-9a-f]{4,32}")
 NAMES = ("workflow", "phase", "status", "tag", "since", "until", "id", "error")

@@ -1,5 +1,5 @@
 -- How many more messages of a phase may be in the broker: up to the queue limit, and for a phase with a pool as many as it
--- has free places, so that no message reaches a worker only to find the pool full. None while the phase is paused.
+-- has free places, so that no message reaches a worker only to find the pool full; no more than its throttle lets through. None while the phase is paused.
 -- The rows that are out include those of running jobs, which take no place in the queue; they are told apart only where
 -- it matters.
 CREATE OR REPLACE FUNCTION pipeline.capacity(p_phase pipeline.phases) RETURNS integer LANGUAGE plpgsql STABLE AS $$
@@ -16,6 +16,7 @@ BEGIN
             SELECT 1 FROM pipeline.outbox o WHERE o.phase_id = p_phase.id AND o.sent_at IS NOT NULL
             AND (SELECT j.status FROM pipeline.jobs j WHERE j.id = o.job_id) <> 'running' LIMIT p_phase.queue_limit) q;
     END IF;
+    IF p_phase.throttle_count IS NOT NULL THEN v_room := least(v_room, pipeline.throttle_left(p_phase)); END IF;
     IF p_phase.pool IS NULL THEN RETURN v_room; END IF;
     RETURN least(v_room, (SELECT count(*) FROM pipeline.places p
                           WHERE p.phase_id = p_phase.id AND p.job_id IS NULL AND p.number <= p_phase.pool));

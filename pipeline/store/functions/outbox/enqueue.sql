@@ -13,6 +13,6 @@ BEGIN
     FROM pipeline.phases ph JOIN pipeline.jobs j ON j.id = p_job WHERE ph.workflow = p_workflow AND ph.phase = p_phase
     ON CONFLICT (job_id) DO UPDATE
         SET phase_id = excluded.phase_id, seq = DEFAULT, due_at = CASE WHEN p_due > now() THEN p_due END, reason = p_reason,
-            rate_limit = excluded.rate_limit, sent_at = NULL, sent_by = NULL, reserved = false, waits_for = NULL;
+            rate_limit = excluded.rate_limit, sent_at = NULL, sent_by = NULL, waits_for = NULL;
     PERFORM pipeline.wake();
 END $$;

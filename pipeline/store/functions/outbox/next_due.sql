@@ -9,11 +9,12 @@ DECLARE
     v_late double precision;
     v_here record;
 BEGIN
-    SELECT extract(epoch FROM least((SELECT min(due_at) FROM pipeline.outbox WHERE due_at > now() AND due_at < 'infinity'), p.ends) - now()),
+    SELECT extract(epoch FROM least((SELECT min(due_at) FROM pipeline.outbox WHERE due_at > now() AND due_at < 'infinity'), p.ends, p.throttled) - now()),
            p.waiting
     INTO seconds, waiting
     FROM (SELECT min(ph.paused_until) FILTER (WHERE ph.paused_until > now() AND ph.paused_until < 'infinity') AS ends,
-                 coalesce(bool_or(ph.pool IS NULL AND (ph.paused_until > now()) IS NOT TRUE), false) AS waiting
+                 min(ph.throttle_from + make_interval(secs => ph.throttle_seconds)) FILTER (WHERE pipeline.throttle_left(ph) <= 0) AS throttled,
+                 coalesce(bool_or(ph.pool IS NULL AND (ph.paused_until > now()) IS NOT TRUE AND coalesce(pipeline.throttle_left(ph), 1) > 0), false) AS waiting
           FROM pipeline.phases_waited_for() ph) p;
     v_late := extract(epoch FROM now() - (SELECT min(due_at) FROM pipeline.outbox WHERE due_at <= now()));
     IF v_late IS NOT NULL THEN

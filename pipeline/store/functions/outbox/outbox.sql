@@ -55,6 +55,7 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM pipeline.refuse_tags(v_tags) WHERE v_tags IS NOT NULL;
+    PERFORM pipeline.refuse_keys(p_keys, cardinality(p_bodies)) WHERE p_keys IS NOT NULL;
     IF p_traceparent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' THEN
         v_trace := split_part(p_traceparent, '-', 2);
         v_span := split_part(p_traceparent, '-', 3);
@@ -153,6 +154,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_jobs uuid[];
     v_phases integer[];
+    v_throttled integer[] := '{}';
 BEGIN
     IF p_sleeps IS NOT NULL THEN
         PERFORM setval('pipeline.relay_asleep', CASE WHEN p_sleeps THEN 1 ELSE 2 END)
@@ -176,18 +178,18 @@ BEGIN
     END IF;
     PERFORM pipeline.admit_rate_limited(p_most);
     IF EXISTS (SELECT 1 FROM pipeline.phases WHERE throttle_count IS NOT NULL) THEN
-        PERFORM pipeline.reserve();
+        v_throttled := pipeline.hold_throttled();
     END IF;
     -- Step by step, with the rows of each in an array: in one statement the planner would have to guess how many of
     -- those who wait are picked, and guesses from what waited when the table was analysed.
     WITH picked AS MATERIALIZED (
     SELECT w.job_id, w.priority, w.seq, gate.id AS phase_id,
            gate.pool IS NULL OR pipeline.take_place(gate.id, gate.pool, w.job_id) AS goes
-    FROM (SELECT ph.id, ph.pool, ph.throttle_count IS NULL AS unpaced, least(pipeline.capacity(ph), p_most) AS room FROM pipeline.phases_waited_for() ph
-          WHERE ph.queue <> ALL (p_but) OFFSET 0) gate
+    FROM (SELECT ph.id, ph.pool, least(pipeline.capacity(ph), p_most) AS room FROM pipeline.phases_waited_for() ph
+          WHERE ph.queue <> ALL (p_but) AND (ph.throttle_count IS NULL OR ph.id = ANY (v_throttled)) OFFSET 0) gate
     CROSS JOIN LATERAL (
         SELECT o.job_id, o.priority, o.seq FROM pipeline.outbox o
-        WHERE o.phase_id = gate.id AND o.sent_at IS NULL AND o.due_at IS NULL AND (gate.unpaced OR o.reserved)
+        WHERE o.phase_id = gate.id AND o.sent_at IS NULL AND o.due_at IS NULL
             AND (o.expires_at <= now()) IS NOT TRUE
         ORDER BY o.priority DESC, o.seq LIMIT greatest(gate.room, 0) FOR UPDATE SKIP LOCKED) w
     )
@@ -198,6 +200,9 @@ BEGIN
         RETURN;
     END IF;
     UPDATE pipeline.outbox o SET sent_at = now(), sent_by = p_sender, reason = NULL WHERE o.job_id = ANY (v_jobs);
+    IF v_throttled <> '{}' THEN
+        PERFORM pipeline.count_sent(v_throttled, v_phases);
+    END IF;
     RETURN QUERY
     SELECT j.id, ph.queue, ph.actor, j.send, j.attempts + 1, j.max_attempts, j.priority, j.body, j.trace_id, j.span_id, now(), NULL::bigint, NULL::integer
     FROM unnest(v_jobs, v_phases) WITH ORDINALITY AS a(job, phase, place)

@@ -5,7 +5,7 @@
 CREATE OR REPLACE FUNCTION pipeline.keys_of(p_bodies jsonb[], p_keys text[], p_derives boolean) RETURNS text[] LANGUAGE sql STABLE AS $$
     SELECT array_agg(CASE WHEN b.key IS NULL AND p_derives
                      THEN 'body:' || encode(sha256(convert_to(b.body::text, 'UTF8')), 'hex') ELSE b.key END ORDER BY b.place)
-    FROM unnest(p_bodies, p_keys[:cardinality(p_bodies)]) WITH ORDINALITY AS b(body, key, place)
+    FROM unnest(p_bodies, p_keys) WITH ORDINALITY AS b(body, key, place)
 $$;
 
 -- Until when a job that is submitted now keeps its key; null: until it has ended.
@@ -23,6 +23,18 @@ BEGIN
     END;
     RAISE EXCEPTION USING ERRCODE = 'PL009', MESSAGE = format('unique cannot be %L', p_unique),
         HINT = 'it is ''open'', ''replace'' or a time above zero such as ''1 hour''';
+END $$;
+
+CREATE OR REPLACE FUNCTION pipeline.refuse_keys(p_keys text[], p_jobs integer) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF cardinality(p_keys) <> p_jobs THEN
+        RAISE EXCEPTION USING ERRCODE = 'PL010', MESSAGE = format('%s keys are given for %s bodies', cardinality(p_keys), p_jobs),
+            HINT = 'each body has its key at the same place, or null there';
+    END IF;
+    IF EXISTS (SELECT 1 FROM unnest(p_keys) AS k WHERE length(k) NOT BETWEEN 1 AND 500) THEN
+        RAISE EXCEPTION USING ERRCODE = 'PL010', MESSAGE = 'a key has 1 to 500 characters',
+            HINT = 'use a digest of what is longer';
+    END IF;
 END $$;
 
 CREATE OR REPLACE FUNCTION pipeline.refuse_tags(p_tags text[]) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
@@ -57,7 +69,7 @@ BEGIN
         next_retry_at = p_moment, updated_at = now()
     FROM unnest(v_jobs, v_bodies) AS n(job, body) WHERE j.id = n.job;
     UPDATE pipeline.outbox o SET priority = p_priority, due_at = p_due, reason = p_reason, rate_limit = p_rate_limit,
-        reserved = false, expires_at = p_expires
+        expires_at = p_expires
     WHERE o.job_id = ANY (v_jobs);
     PERFORM pipeline.wake();
 END $$;

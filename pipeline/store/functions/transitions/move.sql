@@ -40,7 +40,7 @@ BEGIN
     WHERE j.id = ANY (v_waiting);
     -- It goes through the phases from there on as if for the first time.
     DELETE FROM pipeline.steps WHERE job_id = ANY (v_waiting);
-    UPDATE pipeline.outbox o SET phase_id = v_to.id, sent_at = NULL, sent_by = NULL, reserved = false,
+    UPDATE pipeline.outbox o SET phase_id = v_to.id, sent_at = NULL, sent_by = NULL,
         reason = CASE WHEN o.due_at IS NULL THEN 'moved' ELSE o.reason END,
         -- Whoever waited for that rate limit's rate no longer has a rate_limit.
         due_at = CASE WHEN o.due_at = 'infinity' AND o.waits_for IS NULL AND v_to.position <> 1 THEN NULL ELSE o.due_at END,

@@ -117,6 +117,10 @@ BEGIN
         detail := format('%s: submits %s', v_row.event, v_row.submits);
         RETURN NEXT;
     END LOOP;
+    FOR v_row IN SELECT * FROM pipeline.neglected_schedules() LOOP
+        problem := v_row.problem; subject := v_row.schedule; detail := v_row.detail;
+        RETURN NEXT;
+    END LOOP;
     FOR v_row IN SELECT * FROM pipeline.undeclared() LOOP
         problem := 'phase that nobody declares has jobs'; subject := v_row.queue;
         detail := format('%s jobs, of which %s run: run "pipeline move %s PHASE", deploy its code again, or cancel them',

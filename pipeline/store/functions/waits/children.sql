@@ -68,9 +68,15 @@ CREATE OR REPLACE FUNCTION pipeline.children_of(p_jobs uuid[]) RETURNS uuid[] LA
     WHERE b.parent_job = ANY (p_jobs) AND b.completed_at IS NULL AND j.completed_at IS NULL
 $$;
 
--- How a job's children ended, in the order of their bodies, p_most of them after one (null: from the first).
+-- How a job's children ended, in the order of their bodies, p_most of them after one (null: from the first). Those that
+-- it does not wait for any more have ended for it, before they are told so (pipeline.cancel_superfluous).
 CREATE OR REPLACE FUNCTION pipeline.ends(p_batch uuid, p_after uuid, p_skip integer, p_most integer)
 RETURNS TABLE (id uuid, workflow text, status text, error text, result jsonb) LANGUAGE sql STABLE AS $$
-    SELECT j.id, j.workflow, j.status, j.error_message, CASE WHEN j.status = 'succeeded' THEN j.result -> j.phase END
-    FROM pipeline.jobs j WHERE j.batch_id = p_batch AND (p_after IS NULL OR j.id > p_after) ORDER BY j.id OFFSET p_skip LIMIT p_most
+    SELECT j.id, j.workflow, CASE WHEN e.early THEN 'cancelled' ELSE j.status END,
+           CASE WHEN e.early THEN 'the job that waited for it has what it needs' ELSE j.error_message END,
+           CASE WHEN j.status = 'succeeded' THEN j.result -> j.phase END
+    FROM pipeline.jobs j CROSS JOIN LATERAL (
+        SELECT j.completed_at IS NULL AND EXISTS (
+            SELECT 1 FROM pipeline.batches b WHERE b.id = p_batch AND b.answered_at IS NOT NULL AND b.completed_at IS NULL) AS early) e
+    WHERE j.batch_id = p_batch AND (p_after IS NULL OR j.id > p_after) ORDER BY j.id OFFSET p_skip LIMIT p_most
 $$;

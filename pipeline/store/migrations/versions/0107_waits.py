@@ -5,7 +5,7 @@ from pathlib import Path
 from alembic import op
 
 revision = "0107"
-down_revision = "0105"
+down_revision = "0106"
 
 
 def upgrade() -> None:

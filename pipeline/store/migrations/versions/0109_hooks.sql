@@ -8,3 +8,6 @@ CREATE TABLE pipeline.hooks (
     CONSTRAINT event_is_an_end CHECK (event IN ('succeeded', 'failed', 'cancelled')),
     CONSTRAINT body_is_an_object CHECK (jsonb_typeof(body) = 'object')
 );
+
+-- Throttled jobs wait at the gate, in order, and are given no time.
+ALTER TABLE pipeline.outbox DROP COLUMN reserved;

@@ -1,0 +1,3 @@
+"""The schedules, over HTTP."""
+
+from pipeline.front.api.schedules.routes import router as router
