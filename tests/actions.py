@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import signal
 import socket
@@ -10,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import structlog
 from sqlalchemy import Connection, text
 
 from pipeline import Done, Job, Permanent, Snooze, Transient
@@ -165,7 +167,32 @@ def _big_result(job: Job) -> dict[str, str]:
     return {"text": "x" * 70_000}
 
 
+def _say() -> None:
+    logging.getLogger("shop").warning("plain %s", "words")
+    structlog.get_logger("shop").warning("structured words", colour="red")
+    print("printed words")
+
+
+def speak(job: Job) -> Done:
+    """Says something in each way, and fails until a try that succeeds."""
+    _say()
+    return told(job)
+
+
+def told(job: Job) -> Done:
+    if job.attempt < int(job.body["until"]):
+        raise ValueError(f"no price, try {job.attempt}")
+    return ledger(job)
+
+
+def _speak_and_die(job: Job) -> None:
+    _say()
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
 ACTIONS = {
+    "speak": speak,
+    "speak-and-die": _speak_and_die,
     "ledger": ledger,
     "nothing": lambda job: None,
     "own_write": _own_write,

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from pipeline import Backoff, Done, Job, Transient, Workflow
 from pipeline.worker.loop_writes import LoopConnection
-from tests.actions import ledger, record
+from tests.actions import ledger, record, speak
 
 QUICK = Backoff(schedule=(0.05,), jitter=0)
 
@@ -114,7 +114,13 @@ async def _log(job: Job) -> Done:
     return ledger(job)
 
 
+async def _speak(job: Job) -> Done:
+    await asyncio.sleep(0)
+    return speak(job)
+
+
 ACTIONS = {
+    "speak": _speak,
     "wait": _wait,
     "services": _read_keep_progress,
     "forgotten": _forgotten_await,

@@ -25,7 +25,7 @@ class Warm:
     """What ``run_isolated`` needs of a worker, and nothing else."""
 
     def __init__(self, folder: Path, *, threads: int = 4, idle_seconds: float = 60.0, look: float = 15.0) -> None:
-        self.temp_root, self.no, self.log = folder, 1, logs.get("test")
+        self.temp_root, self.id, self.no, self.log = folder, "w", 1, logs.get("test")
         self.held = Held()
         self.watch = Watch(self.held, lambda _: None)
         self.watch.start()

@@ -20,6 +20,7 @@ from dramatiq.broker import Consumer, MessageProxy
 from dramatiq.worker import ConsumerThread
 
 from pipeline.broker.boot_order import BootOrder
+from pipeline.broker.discreet import Discreet
 from pipeline.broker.outbound import Link, Side, ack_frame, queue_of
 from pipeline.broker.topology import SWEEPS, QueueType, arguments, declare_exchange, declare_queue
 
@@ -35,7 +36,7 @@ BODY_LIMIT = 256 * 1024
 _numbers = itertools.count(1)
 
 
-class Delivery(MessageProxy):
+class Delivery(Discreet):
     """A message with the channel that delivered it: only that channel may acknowledge it.
 
     ``deferred`` is set by whoever takes over the acknowledgement, to be made after a commit.
@@ -68,11 +69,6 @@ class Delivery(MessageProxy):
         following = Delivery(message, self.channel, self.tag, message.queue_name, {})
         following.arrived = self.arrived
         return following
-
-    __hash__ = object.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
     @property
     def priority(self) -> int:

@@ -129,7 +129,7 @@ def classify(error: BaseException, now: datetime) -> Verdict:
         return Retry()
     if database_is_unable(error):
         return SnoozeFor(1.0, "connection_lost")
-    status = _http_status(error)
+    status = http_status(error)
     if status is None:
         return Retry()
     if status in TRANSIENT_HTTP or status >= 500:
@@ -173,7 +173,8 @@ def retry_after(value: str | None, now: datetime, cap: float = 3600.0) -> float 
     return min(max((moment - now).total_seconds(), LEAST), cap)
 
 
-def _http_status(error: BaseException) -> int | None:
+def http_status(error: BaseException) -> int | None:
+    """The status of the HTTP answer that the error is about, if it is about one."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     return status if isinstance(status, int) else None
 

@@ -74,6 +74,7 @@ NEXT: dict[tuple[Status, Step], Status] = {
     (Status.RETRYABLE, Step.UNDELIVERABLE): Status.FAILED,
     (Status.PENDING, Step.EXPIRE): Status.FAILED,
     (Status.FAILED, Step.REPLAY): Status.PENDING,
+    (Status.CANCELLED, Step.REPLAY): Status.PENDING,
     (Status.FAILED, Step.DISCARD): Status.CANCELLED,
 }
 

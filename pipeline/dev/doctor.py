@@ -14,8 +14,12 @@ from pipeline.broker.topology import arguments
 from pipeline.declare.errors import BadInput
 from pipeline.declare.registry import workflows
 from pipeline.store import database
-from pipeline.store.gateway import session
+from pipeline.store.gateway import reading, session
 from pipeline.store.migrate import missing
+
+# Seconds by which a relay that works is not late.
+LATE = 60
+NOBODY = "workers carry it: start some, and look at their log"
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,10 @@ def examine() -> list[Finding]:
         config = settings.get()
     except BadInput as error:
         return [Finding(False, str(error), "set them, or run: pipeline services start")]
-    return [Finding(True, "settings are complete"), *_postgres(), *_rabbitmq(config)]
+    found = [Finding(True, "settings are complete"), *_postgres()]
+    # What is not there cannot be looked into.
+    cluster = _cluster() if all(one.well for one in found) else []
+    return [*found, *_rabbitmq(config), *cluster]
 
 
 def _postgres() -> list[Finding]:
@@ -59,6 +66,39 @@ def _postgres() -> list[Finding]:
             "synchronise this machine's clock (due times use PostgreSQL's)",
         ),
     ]
+
+
+def _cluster() -> list[Finding]:
+    """Whether somebody works, sends and looks after the rest; and jobs that nobody would ever take up."""
+    with database.engine().connect() as connection:
+        now = reading.health(connection)
+    alive = sum(now.workers.get(state, 0) for state in ("alive", "not_consuming"))
+    deaf, gone = now.workers.get("not_consuming", 0), now.workers.get("missing", 0)
+    return [
+        Finding(alive > 0, f"{alive} workers are alive", "start some: dramatiq pipeline.actors --processes 4"),
+        Finding(deaf == 0, f"{deaf} workers do not consume all of their queues", "see: pipeline workers"),
+        Finding(gone == 0, f"{gone} workers are missing", "maintenance takes their jobs back within a minute"),
+        Finding(now.relay, _led("the relay", now.relay), NOBODY),
+        Finding(now.relay_lag < LATE, f"the relay is {now.relay_lag:.0f} s late", "see the log of its worker"),
+        Finding(now.maintenance, _led("maintenance", now.maintenance), NOBODY),
+        *(_unserved(one.queue, one.jobs) for one in now.unserved),
+        *(
+            Finding(False, f"{jobs} jobs are in {queue}, which nobody declares", f"pipeline move {queue} PHASE")
+            for queue, jobs in now.undeclared
+        ),
+    ]
+
+
+def _led(what: str, led: bool) -> str:
+    return f"{what} has a leader" if led else f"nobody leads {what}"
+
+
+def _unserved(queue: str, jobs: int) -> Finding:
+    return Finding(
+        False,
+        f"{jobs} jobs wait for {queue}, which no worker that is alive serves",
+        "is its module in PIPELINE_WORKFLOWS of the workers, and its queue among theirs (--queues)?",
+    )
 
 
 def _rabbitmq(config: settings.Settings) -> list[Finding]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -14,6 +15,9 @@ from pipeline.store.inspect import NEWEST
 
 MOST = 5000
 CAP = 10_000
+# Causes that are looked at; there are seldom as many.
+MOST_GROUPS = 1000
+Sort = Literal["jobs", "newest", "name"]
 # What is done with failed jobs; it answers with how many of them.
 Act = Callable[[Connection, list[UUID]], int]
 
@@ -38,19 +42,41 @@ class Group(NamedTuple):
         return cls(*found)
 
 
-def groups(connection: Connection, only: str | None, after: tuple[Any, ...] | None, limit: int) -> list[dict[str, Any]]:
-    """Groups in the order of their names, after the one given; ``only`` those of one workflow."""
-    workflow, phase, cause = after or (None, None, None)
-    found = reading.dead_groups(connection, only, (workflow, phase, cause), limit, CAP)
+def groups(
+    connection: Connection,
+    only: str | None,
+    after: tuple[Any, ...] | None,
+    limit: int,
+    *,
+    sort: Sort = "jobs",
+    words: str | None = None,
+) -> list[dict[str, Any]]:
+    """Groups after the place given, those with the most jobs or the newest failures first; ``only`` of one workflow,
+    and with these ``words`` in their cause. Each with its place."""
+    causes = [(_place(one, sort), one) for one in reading.dead_causes(connection, only, MOST_GROUPS, CAP)]
+    wanted = [
+        (place, one)
+        for place, one in sorted(causes, key=itemgetter(0))
+        if (after is None or place > after) and (words is None or words.lower() in one.cause.lower())
+    ][:limit]
+    places = {one[:3]: place for place, one in wanted}
+    found = reading.dead_groups(connection, [one for _, one in wanted], CAP)
     return [
         {
             **one._asdict(),
             "over_time": one.over_time or [],
             "samples": one.samples or [],
             "group": Group(one.workflow, one.phase, one.cause).name,
+            "place": places[one[:3]],
         }
         for one in found
     ]
+
+
+def _place(one: reading.DeadCause, sort: Sort) -> tuple[int, str, str, str]:
+    """Where the group stands in the order asked for."""
+    first = one.jobs if sort == "jobs" else int(one.last_at.timestamp() * 1000) if sort == "newest" else 0
+    return -first, one.workflow, one.phase, one.cause
 
 
 def jobs_of_group(connection: Connection, group: Group, before: UUID | None, limit: int) -> list[dict[str, Any]]:

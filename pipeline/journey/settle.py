@@ -16,25 +16,31 @@ from pipeline.declare.errors import (
     SnoozeFor,
     StaleClaim,
     classify,
+    http_status,
 )
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.left_behind import recall
+from pipeline.observe import lines, logs, tracebacks
 from pipeline.observe.instruments import count
 from pipeline.store.database import insist
 from pipeline.store.gateway import rate_limits, settlement
-from pipeline.store.gateway.settlement import Crash, Fail, Release, Retry, Snooze, Transition, Verdict
+from pipeline.store.gateway.settlement import Crash, Fail, Log, Release, Retry, Snooze, Transition, Verdict
 
 if TYPE_CHECKING:
     from pipeline.declare.phase import PhaseSpec
     from pipeline.journey.attempt import Attempt
     from pipeline.worker.process import WorkerProcess
 
+logger = logs.get("pipeline.worker")
+
+LONGEST_SAID = 3900
 # How often a worker's thread asks for a row that another transaction holds, before it leaves that to one that can wait.
 TRIES = 3
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 DEAD_LETTERED = ("exhausted", "poisoned")
 # Waits that pause a phase with a shared limit for every worker.
 SHARED = ("retry_after", "rate_limit")
+WAITS = ("snoozed", "released", "succeeded")
 # How an attempt ends that others end: it was cancelled, or its worker looked dead.
 TAKEN_AWAY = ("lost", "cancelled", "crashed", "stale")
 
@@ -51,7 +57,8 @@ def settle_error(worker: WorkerProcess, attempt: Attempt, error: BaseException) 
             recall(worker.no, attempt)
         return _discard(worker, attempt, error)
     pause, tries = FIRST_PAUSE, TRIES
-    while (verdict := _make(transition, attempt)) == "locked" and (tries := tries - 1):
+    log = _log(attempt, error) if isinstance(transition, Retry | Fail | Crash) else None
+    while (verdict := _make(transition, attempt, log)) == "locked" and (tries := tries - 1):
         sleep(pause)
         pause *= 2
     if verdict == "locked":
@@ -62,7 +69,9 @@ def settle_error(worker: WorkerProcess, attempt: Attempt, error: BaseException) 
     if verdict == "succeeded":
         # It had committed after all, and only the answer was lost, so that nobody continues with it.
         recall(worker.no, attempt)
-    worker.log.warning(
+    # A wait is nothing to worry about.
+    say = worker.log.info if verdict in WAITS else worker.log.warning
+    say(
         "attempt ended",
         job=str(attempt.job_id),
         phase=attempt.spec.queue,
@@ -103,14 +112,32 @@ def settle_for_good(worker: WorkerProcess, attempt: Attempt, error: BaseExceptio
     worker.held.remove(attempt)
 
 
-def _make(transition: Transition, attempt: Attempt) -> Verdict:
-    return insist(lambda connection: settlement.settle(connection, attempt.job_id, attempt.fence, transition))
+def _make(transition: Transition, attempt: Attempt, log: Log | None) -> Verdict:
+    return insist(lambda connection: settlement.settle(connection, attempt.job_id, attempt.fence, transition, log))
+
+
+def _log(attempt: Attempt, error: BaseException) -> Log | None:
+    """Why it failed, to be kept with it. Whatever goes wrong with that, the attempt is settled."""
+    try:
+        return Log(_traceback(attempt, error), lines.kept(attempt))
+    except Exception:
+        logger.exception("why an attempt failed could not be kept", job=str(attempt.job_id))
+        return None
+
+
+def _traceback(attempt: Attempt, error: BaseException) -> str | None:
+    """Of a phase that ran in a child process, the child knows it."""
+    if attempt.isolated or attempt.said.traceback is not None:
+        return attempt.said.traceback
+    # An attempt that was told to stop while it did nothing of the team's says nothing by where it was.
+    place = tracebacks.place(error, team=isinstance(error, Interrupted))
+    return tracebacks.formatted(error) if place else None
 
 
 def _transition(attempt: Attempt, error: BaseException) -> Transition | None:
     """What the error makes of the job; None if the job is no longer the attempt's."""
     if isinstance(error, Interrupted):
-        return _interrupted(attempt)
+        return _interrupted(attempt, error)
     scale = settings.get().backoff_scale
     transition = decide(error, attempt.spec, attempt.attempts, now=datetime.now(UTC), chance=_chance(), scale=scale)
     if attempt.spec.shared_limit and isinstance(transition, Snooze) and transition.reason in SHARED:
@@ -144,12 +171,14 @@ def out_of_time(spec: PhaseSpec) -> str:
     return f"the time limit of {spec.time_limit:g} s was exceeded"
 
 
-def _interrupted(attempt: Attempt) -> Transition | None:
+def _interrupted(attempt: Attempt, error: Interrupted) -> Transition | None:
     if attempt.reason in ("shutdown", "blocked"):
         return Release()
     if attempt.reason == "time_limit":
         delay = attempt.spec.backoff.delay(attempt.attempts + 1, _chance())
-        return Retry(out_of_time(attempt.spec), delay * settings.get().backoff_scale)
+        place = tracebacks.place(error, team=True)
+        said = out_of_time(attempt.spec) + (f" ({place})" if place else "")
+        return Retry(said, delay * settings.get().backoff_scale)
     return None
 
 
@@ -158,15 +187,13 @@ def _chance() -> float:
 
 
 def describe(error: BaseException) -> str:
-    """One line for people: the kind of error, what it says, and where it was raised."""
+    """One line for people: the kind of error, with the status of an HTTP answer, what it says, and where in the team's
+    code it was raised. pipeline.cause makes the name of a failure's group of it."""
     if isinstance(error, PipelineError) and error.described is not None:
         return error.described
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    where = f" ({place.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{place.tb_lineno})" if place else ""
     cause = getattr(error, "orig", None) or error
-    said = str(cause).strip().split("\n")[0]
-    told = f"{type(cause).__name__}: {said}{where}"[:4000]
-    # PostgreSQL takes neither NUL nor half a surrogate pair, and an error must always be recordable.
-    return told.replace("\x00", "�").encode("utf-8", "replace").decode()
+    status = http_status(error)
+    kind = type(cause).__name__ if status is None else f"{type(cause).__name__} {status}"
+    said = str(cause).strip().split("\n")[0][:LONGEST_SAID]
+    place = tracebacks.place(error)
+    return tracebacks.storable(tracebacks.without_secrets(f"{kind}: {said}") + (f" ({place})" if place else ""))

@@ -171,9 +171,9 @@ def replay(caller: AsyncCaller, job_id: UUID) -> Coroutine[Any, Any, bool]: ...
 
 
 def replay(caller: Caller, job_id: UUID) -> bool | Coroutine[Any, Any, bool]:
-    """Start the phase of a failed job again, with fresh budgets. False if the job is not failed.
+    """Start the phase of a failed or cancelled job again, with fresh budgets. False if the job is neither.
 
-    Or if its key was free since it failed (``unique``) and another job that has not ended has it now.
+    Or if its key was free since it ended (``unique``) and another job that has not ended has it now.
     """
     return run(caller, client.replay(job_id))
 

@@ -11,16 +11,12 @@ from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, get_args
 
-from structlog.contextvars import bound_contextvars
-
 from pipeline.declare.extras import MissingExtra, require
 from pipeline.declare.states import Outcome
 from pipeline.observe import logs
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
-
-    from pipeline.journey.attempt import Attempt
 
 _counts: Counter[str] = Counter()
 _lock = Lock()
@@ -68,11 +64,6 @@ def outcomes(counters: dict[str, int], queues: list[str]) -> Iterator[tuple[str,
 log = logs.get("pipeline.tracing")
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _NOTHING: AbstractContextManager[str | None] = nullcontext()
-
-
-def in_logs(attempt: Attempt) -> AbstractContextManager[None]:
-    """Whatever is logged in this block, by anybody, names the job, its phase and its attempt."""
-    return bound_contextvars(job=str(attempt.job_id), phase=attempt.spec.queue, fence=attempt.fence)
 
 
 def phase_span(queue: str, traceparent: str, **attributes: Any) -> AbstractContextManager[str | None]:

@@ -8,11 +8,14 @@ from typing import Any
 
 import structlog
 
+from pipeline.observe import lines
+
 
 def configure(log_format: str, level: str) -> None:
     """Route structlog and the standard library's logging through one renderer to standard error."""
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
+        lines.whose,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
@@ -30,6 +33,7 @@ def configure(log_format: str, level: str) -> None:
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
+                lines.keep,
                 renderer,
             ],
             foreign_pre_chain=shared,

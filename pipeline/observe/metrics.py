@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pipeline.store.gateway.reading import PhaseNow, RateLimitNow, WorkersNow
 
 CAP = 10_000
+# What alerts look at.
+ENDS = frozenset({"succeeded", "retried", "exhausted", "failed", "crashed", "poisoned"})
 
 
 @dataclass(frozen=True)
@@ -128,9 +130,13 @@ def _counters(counters: dict[str, int], queues: list[str]) -> Iterator[Metric]:
     yield _lag(counters)
     ended = CounterMetricFamily("pipeline_attempts", "attempts that ended", labels=["queue", "outcome"])
     used = set()
+    # Also those that never were: what begins at nothing has an increase when it comes.
+    found = {(queue, outcome): 0 for queue in queues for outcome in sorted(ENDS)}
     for name, queue, outcome, n in outcomes(counters, queues):
-        ended.add_metric([queue, outcome], n)
+        found[queue, outcome] = n
         used.add(name)
+    for labels, n in found.items():
+        ended.add_metric(labels, n)
     yield ended
     rest = CounterMetricFamily("pipeline_events", "everything else that workers count", labels=["event"])
     for name, n in counters.items():

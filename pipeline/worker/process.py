@@ -36,7 +36,7 @@ from pipeline.journey.unclaimed import Holders
 from pipeline.maintenance import schedule, sweeps
 from pipeline.maintenance.leading import Leading
 from pipeline.maintenance.temp_folders import TempFolders, database_id
-from pipeline.observe import failpoints, logs
+from pipeline.observe import failpoints, lines, logs
 from pipeline.observe.instruments import snapshot
 from pipeline.settings import Settings
 from pipeline.store.engine import connect
@@ -137,6 +137,7 @@ class WorkerProcess:
         self.threads = threads
         self.id = new_worker_id(settings.worker_id)
         self.log = logs.get("pipeline.worker").bind(worker=self.id)
+        lines.called(self.id)
         self.stuck: StuckThreads | None = None
         self.loop: EventLoop | None = None
         # Hands a delivery to the threads.

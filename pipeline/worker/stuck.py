@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from dramatiq.worker import WorkerThread
@@ -19,6 +21,7 @@ from pipeline.journey.attempt import Attempt
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.settle import settle_for_good
 from pipeline.observe.instruments import count
+from pipeline.observe.tracebacks import of_frame
 from pipeline.store import database
 from pipeline.store.gateway import session
 from pipeline.worker.event_loop import Runner
@@ -69,6 +72,7 @@ class StuckThreads:
     def _settle(self, attempt: Attempt) -> None:
         log = self._worker.log
         coroutine = isinstance(attempt.runner, Runner)
+        interrupted = Interrupted().with_traceback(of_frame(_frame(attempt.runner)))
         log.error(
             "a coroutine did not end when it was cancelled; its job is settled without it"
             if coroutine
@@ -87,7 +91,7 @@ class StuckThreads:
             attempt.end_session(_terminate)
         except SQLAlchemyError as error:
             log.warning("the session of a stuck thread could not be ended", error=str(error))
-        settle_for_good(self._worker, attempt, Interrupted())
+        settle_for_good(self._worker, attempt, interrupted)
 
     def _replace(self, thread: WorkerThread, delivery: Delivery) -> None:
         with self._lock:
@@ -119,6 +123,13 @@ class StuckThreads:
             self.draining = True
         self._worker.log.error(why, stuck=self.now)
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _frame(runner: object) -> FrameType | None:
+    """Where what runs the attempt is at this moment."""
+    thread = runner.thread if isinstance(runner, Runner) else runner
+    ident = thread.ident if isinstance(thread, threading.Thread) else None
+    return None if ident is None else sys._current_frames().get(ident)
 
 
 def _terminate(pid: int) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
-from pipeline.declare.states import Step
+from pipeline.declare.states import Status, Step
 from tests.db import steps
 from tests.db.dice import Dice
 from tests.db.model import PHASES, Job, claim_verdict
@@ -149,7 +149,9 @@ class Life:
 
     def replay(self, dice: Dice) -> None:
         job = self._job(dice, Step.REPLAY)
-        possible = job.allows(Step.REPLAY) and (dice.flag or dice.off == 0)
+        # A message revives what failed with it, and nothing that somebody cancelled.
+        revived = dice.off == 0 and job.status is Status.FAILED
+        possible = job.allows(Step.REPLAY) and (dice.flag or revived)
         self._ask(possible, job.replay, steps.replay, job.id, None if dice.flag else job.send + dice.off)
 
     def discard(self, dice: Dice) -> None:

@@ -13,6 +13,7 @@ from tests.db.conftest import Connect
 from tests.db.steps import Db
 
 MINUTE = 60.0
+CAUSE = "Expired: it had not begun by # UTC"
 
 
 def expire_due(db: Db, most: int = 1000) -> float:
@@ -37,7 +38,7 @@ def test_a_job_that_has_not_begun_by_its_time_fails_with_the_reason(database: Db
     clock.let_pass(database, MINUTE)
     assert steps.expire(database, job) == 1
     row = steps.job(database, job)
-    assert (row["status"], row["fence"], row["send"], row["attempts"], row["cause"]) == ("failed", 1, 2, 0, "Expired")
+    assert (row["status"], row["fence"], row["send"], row["attempts"], row["cause"]) == ("failed", 1, 2, 0, CAUSE)
     assert row["error_message"].startswith("Expired: it had not begun by 2") and row["error_message"].endswith(" UTC")
     assert (steps.waiting(database, job), steps.outcomes(database, job)) == (None, ["expired"])
     with steps.nothing_changes(database):

@@ -240,7 +240,8 @@ def test_a_failed_job_has_a_dead_letter_and_starts_again(database: Db, wire: Wir
     assert not recovery.undeliverable(wire, job, 1, "given up")
     dead = recovery.dead_letter(wire, job)
     assert dead is not None and (dead.send, dead.max_attempts) == (steps.job(database, job)["send"], 3)
-    [group] = reading.dead_groups(pooled, None, (None, None, None), 10, 100)
+    causes = reading.dead_causes(pooled, None, 10, 100)
+    [group] = reading.dead_groups(pooled, causes, 100)
     assert (group.workflow, group.phase, group.jobs) == ("single", "act", 1)
     named = {"workflow": group.workflow, "phase": group.phase, "cause": group.cause}
     assert reading.oldest_dead_jobs(pooled, **named, limit=5) == [job]
@@ -252,6 +253,7 @@ def test_a_failed_job_has_a_dead_letter_and_starts_again(database: Db, wire: Wir
     assert client.request_send(pooled, job, "single.act") in ("accepted", "already_queued")
     assert run(pooled, client.cancel(job, "enough"))
     assert not run(pooled, client.cancel(job, "enough"))
+    assert run(pooled, client.replay(job)), "what was cancelled can be replayed"
     assert not run(pooled, client.replay(job))
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from uuid import UUID, uuid4
 
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
 from tests.db import steps
 from tests.db.steps import Db, Hold
 
@@ -48,13 +52,25 @@ def test_a_dead_letter_revives_only_the_send_it_failed_with(database: Db) -> Non
         assert steps.replay(database, hold.job, send) is False
 
 
-def test_only_a_failed_job_can_be_replayed(database: Db) -> None:
-    """Not a waiting, running, succeeded, cancelled or unknown one."""
+def test_only_a_failed_or_cancelled_job_can_be_replayed(database: Db) -> None:
+    """Not a waiting, running, succeeded or unknown one; a cancelled one not by its message."""
     done, runs, gone, waits = steps.held(database), steps.held(database), steps.submit(database), steps.submit(database)
     steps.complete(database, done)
     steps.cancel(database, gone)
     with steps.nothing_changes(database):
-        assert not any(steps.replay(database, job_id) for job_id in (done.job, runs.job, gone, waits, uuid4()))
+        assert not any(steps.replay(database, job_id) for job_id in (done.job, runs.job, waits, uuid4()))
+        assert not steps.replay(database, gone, steps.job(database, gone)["send"])
+    assert steps.replay(database, gone)
+    assert steps.job(database, gone)["status"] == "pending" and steps.waiting(database, gone) is not None
+
+
+def test_a_job_can_be_replayed_with_another_body(database: Db) -> None:
+    """One that is too long is refused, and nothing changes."""
+    hold = failed(database)
+    with steps.nothing_changes(database), pytest.raises(psycopg.Error, match="the limit is 65536"):
+        database.execute("SELECT pipeline.replay(%s, p_body => %s)", (hold.job, Jsonb({"x": "y" * 70_000})))
+    database.execute("SELECT pipeline.replay(%s, p_body => %s)", (hold.job, Jsonb({"n": 2})))
+    assert steps.job(database, hold.job)["body"] == {"n": 2}
 
 
 def test_the_old_attempt_stays_dead(database: Db) -> None:

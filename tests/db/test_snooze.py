@@ -134,7 +134,7 @@ def test_a_job_that_waits_for_ever_has_a_bounded_history(database: Db) -> None:
     gaps = [part for part in parts if part["seconds"] > 5]
     assert [part["part"] for part in gaps] == ["snoozed", "snoozed"]
     assert [part["seconds"] for part in gaps] == [pytest.approx(6, abs=3), pytest.approx(78, abs=20)]
-    assert {part["part"] for part in parts} <= {"snoozed", "throttled", "queued", "running", "backing off"}
+    assert {part["part"] for part in parts} <= {"snoozed", "waiting", "queued", "running", "backing off"}
 
 
 def test_a_row_that_another_transaction_holds_is_not_waited_for(database: Db, connect: Connect) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.db import clock, steps
 from tests.db.steps import Db, Row
 
-PARTS = {"queued", "throttled", "snoozed", "backing off", "running", "failed"}
+PARTS = {"waiting", "queued", "throttled", "snoozed", "backing off", "running", "failed"}
 
 
 def timeline(db: Db, job_id: UUID) -> list[Row]:
@@ -53,17 +53,17 @@ def test_a_job_that_succeeds_waited_queued_and_ran(database: Db) -> None:
     job_id = steps.submit(database)
     steps.complete(database, run_for(database, job_id))
     clock.let_pass(database, 100)
-    assert lengths(timeline(database, job_id)) == [("throttled", 2), ("queued", 3), ("running", 5)]
+    assert lengths(timeline(database, job_id)) == [("waiting", 2), ("queued", 3), ("running", 5)]
 
 
 def test_a_job_on_its_way_is_counted_until_now(database: Db) -> None:
     """While it waits, is queued, and runs."""
     job_id = steps.submit(database)
     clock.let_pass(database, 2)
-    assert lengths(timeline(database, job_id)) == [("throttled", 2)]
+    assert lengths(timeline(database, job_id)) == [("waiting", 2)]
     steps.admit(database)
     clock.let_pass(database, 3)
-    assert lengths(timeline(database, job_id)) == [("throttled", 2), ("queued", 3)]
+    assert lengths(timeline(database, job_id)) == [("waiting", 2), ("queued", 3)]
 
 
 def test_a_scheduled_job_waits_until_its_time(database: Db) -> None:
@@ -72,7 +72,7 @@ def test_a_scheduled_job_waits_until_its_time(database: Db) -> None:
     clock.let_pass(database, 4)
     assert lengths(timeline(database, job_id)) == [("snoozed", 4)]
     clock.let_pass(database, 8)
-    assert lengths(timeline(database, job_id)) == [("snoozed", 10), ("throttled", 2)]
+    assert lengths(timeline(database, job_id)) == [("snoozed", 10), ("waiting", 2)]
 
 
 def test_a_retried_job_backed_off(database: Db) -> None:
@@ -82,7 +82,7 @@ def test_a_retried_job_backed_off(database: Db) -> None:
     clock.let_pass(database, 20)
     steps.complete(database, run_for(database, job_id))
     parts = timeline(database, job_id)
-    once = [("throttled", 2), ("queued", 3), ("running", 5)]
+    once = [("waiting", 2), ("queued", 3), ("running", 5)]
     assert lengths(parts) == [*once, ("backing off", 20), *once]
     runs = [(part["attempt"], part["outcome"], part["error"]) for part in parts if part["part"] == "running"]
     assert runs == [(1, "retried", "away"), (2, "succeeded", None)]
@@ -105,7 +105,7 @@ def test_a_crashed_and_a_taken_over_job_have_no_gap(database: Db) -> None:
     steps.crash(database, steps.Hold(job_id, hold.fence + 1, "w2"))
     clock.let_pass(database, 1)
     parts = lengths(timeline(database, job_id))
-    assert parts == [("throttled", 2), ("queued", 3), ("running", 5), ("running", 4), ("throttled", 1)]
+    assert parts == [("waiting", 2), ("queued", 3), ("running", 5), ("running", 4), ("waiting", 1)]
 
 
 @pytest.mark.parametrize("moment", ["waiting", "running", "backing off"])
@@ -122,7 +122,7 @@ def test_a_cancelled_jobs_timeline_ends_with_the_cancel(database: Db, moment: st
     steps.cancel(database, job_id)
     clock.let_pass(database, 50)
     last = lengths(timeline(database, job_id))[-1]
-    assert last == {"waiting": ("throttled", 2), "running": ("running", 5), "backing off": ("backing off", 9)}[moment]
+    assert last == {"waiting": ("waiting", 2), "running": ("running", 5), "backing off": ("backing off", 9)}[moment]
 
 
 @pytest.mark.parametrize("end", ["cancelled", "undeliverable", "expired"])
@@ -138,7 +138,7 @@ def test_a_job_that_ended_in_the_queue_was_queued(database: Db, end: str) -> Non
         "expired": lambda: steps.expire(database, job_id),
     }
     assert ends[end]()
-    assert lengths(timeline(database, job_id)) == [("throttled", 2), ("queued", 3)]
+    assert lengths(timeline(database, job_id)) == [("waiting", 2), ("queued", 3)]
 
 
 def test_a_replayed_job_has_no_gap(database: Db) -> None:

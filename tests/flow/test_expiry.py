@@ -21,7 +21,11 @@ def test_it_expires_in_its_time_while_rabbitmq_is_away(place: Place) -> None:
         [row] = place.finished(job)
     finally:
         place.servers.rabbitmq.create_vhost(place.name)
-    assert (row["status"], row["cause"], place.attempts(job)[-1]["outcome"]) == ("failed", "Expired", "expired")
+    assert (row["status"], row["cause"], place.attempts(job)[-1]["outcome"]) == (
+        "failed",
+        "Expired: it had not begun by # UTC",
+        "expired",
+    )
     assert 0 <= place.rows(LATE, job)[0]["late"] < 1
 
 

@@ -172,5 +172,5 @@ def test_what_is_left_of_a_job_that_went_is_found_and_removed(place: Place) -> N
         "INSERT INTO pipeline.steps (job_id, fence, phase, name, value) VALUES (gen_random_uuid(), 1, 'act', 'fetch', '1')"
     )
     [found] = place.rows("SELECT problem, detail FROM pipeline.verify(true)")
-    assert found == {"problem": "steps or events without a job", "detail": "1 rows"}
+    assert found == {"problem": "steps, events or logs without a job", "detail": "1 rows"}
     assert place.rows("SELECT * FROM pipeline.verify(false)") == []

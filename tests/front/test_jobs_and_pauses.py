@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from pipeline import cancel, submit, submit_many
 from pipeline.declare.errors import BadInput
-from pipeline.front.cli import jobs as cli_jobs
+from pipeline.front.cli.jobs import commands as cli_jobs
 from pipeline.front.cli.main import app
 from pipeline.store import inspect
 from tests.place import Place

@@ -14,11 +14,12 @@ from pipeline.declare.states import FINAL, NEXT, Status, Step, allowed
 ENGINE = Path(__file__).parents[2] / "pipeline/store/migrations/versions/0101_second_generation.sql"
 
 
-def test_only_a_failed_job_has_a_way_on_and_only_replay_makes_it_run_again() -> None:
-    """Succeeded and cancelled have no way out; failed can be replayed, or discarded for good."""
+def test_only_failed_and_cancelled_jobs_have_a_way_on_and_only_replay_makes_them_run_again() -> None:
+    """Succeeded has no way out; failed can be discarded, too."""
     ways_out = {(status, step): after for (status, step), after in NEXT.items() if status in FINAL}
     assert ways_out == {
         (Status.FAILED, Step.REPLAY): Status.PENDING,
+        (Status.CANCELLED, Step.REPLAY): Status.PENDING,
         (Status.FAILED, Step.DISCARD): Status.CANCELLED,
     }
 

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from pipeline.declare.extension import extensions, load
-from pipeline.front.api import dead, events, health, jobs, overview, results, schedules, session, stats, workflows
+from pipeline.front.api import dead, events, health, jobs, many, overview, results, schedules, session, stats, workflows
 from pipeline.front.api.http import errors
 from pipeline.front.api.http.guessing import Guessing
 from pipeline.front.api.http.remember import Remembered
@@ -23,7 +23,8 @@ from pipeline.observe import metrics
 from pipeline.settings import Settings
 from pipeline.store.gateway import reading
 
-PARTS = (jobs, results, signals, workflows, schedules, dead, overview, events, links, session, health)
+# Before the jobs, whose ids are places in the same paths.
+PARTS = (many, jobs, results, signals, workflows, schedules, dead, overview, events, links, session, health)
 
 
 def create_app(settings: Settings) -> FastAPI:

@@ -11,11 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.front import dead_jobs
 from pipeline.front.api.http.auth import Operator, Viewer
-from pipeline.front.api.http.cursors import decode_cursor, plain_text
+from pipeline.front.api.http.cursors import decode_cursor, plain_text, whole_number
 from pipeline.front.api.http.fields import Name, Text
 from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
 from pipeline.front.api.http.responses import problems
 from pipeline.front.api.http.shorten import shorten
+from pipeline.front.api.many import Words
 from pipeline.front.api.models import JobRow
 from pipeline.front.database import transaction
 from pipeline.store.gateway import client
@@ -48,7 +49,7 @@ class Group(BaseModel):
     group: str
     workflow: str
     phase: str
-    cause: str = Field(description="kind of error and where it was raised")
+    cause: str = Field(description="kind of error, status, where it was raised, and what it said")
     jobs: int = Field(description="counted up to 10,000")
     first_at: datetime = Field(description="when its oldest job failed")
     last_at: datetime = Field(description="the last failure among its newest jobs")
@@ -93,15 +94,18 @@ class Done(BaseModel):
 @router.get("", responses=READ)
 def groups(
     who: Viewer,  # noqa: ARG001  asked for, so that only viewers get in
+    *,
     workflow: Annotated[Name | None, Query()] = None,
+    sort: Annotated[dead_jobs.Sort, Query(description="the most jobs, the newest failures, or names first")] = "jobs",
+    words: Annotated[Words | None, Query(description="a text in the cause, in any case")] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Page[Group]:
-    """Failed jobs grouped by cause."""
-    place = decode_cursor(cursor, plain_text, plain_text, plain_text)
+    """Failed jobs grouped by cause, a thousand groups at most."""
+    place = decode_cursor(cursor, whole_number, plain_text, plain_text, plain_text)
     with transaction() as connection:
-        rows = dead_jobs.groups(connection, workflow, place, limit + 1)
-    return Page[Group].model_validate(cut(rows, limit, lambda row: (row["workflow"], row["phase"], row["cause"])))
+        rows = dead_jobs.groups(connection, workflow, place, limit + 1, sort=sort, words=words)
+    return Page[Group].model_validate(cut(rows, limit, lambda row: row["place"]))
 
 
 @router.get("/jobs", responses=READ)

@@ -6,8 +6,9 @@ from datetime import timedelta
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
 
 from pipeline.declare.options import MOST_TAGS, OneJob, Until
 from pipeline.declare.registry import body_codec
@@ -19,10 +20,13 @@ from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
 from pipeline.front.api.http.problem import Problem, conflict, not_found
 from pipeline.front.api.http.responses import problems
 from pipeline.front.api.http.shorten import shorten
-from pipeline.front.api.models import Accepted, Changed, JobDetail, JobRow
+from pipeline.front.api.many import Wanted
+from pipeline.front.api.models import Accepted, AttemptLog, Changed, JobDetail, JobRow
 from pipeline.front.database import transaction
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
+from pipeline.store.gateway import client
+from pipeline.store.gateway.callers import run
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 READ = problems(401, 403, 422, 503)
@@ -102,30 +106,18 @@ def submit(
 @router.get("", responses=READ)
 def list_jobs(
     who: Viewer,  # noqa: ARG001
-    *,
-    workflow: Annotated[Name | None, Query()] = None,
-    phase: Annotated[Name | None, Query()] = None,
-    status: Annotated[Status | None, Query()] = None,
-    tag: Annotated[Tag | None, Query()] = None,
+    wanted: Annotated[Wanted, Depends()],
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Page[JobRow]:
     """Jobs, newest first. A page can be short, even empty, and have a ``next`` all the same: follow it."""
     place = decode_cursor(cursor, UUID)
     with transaction() as connection:
-        rows, floor = inspect.jobs(
-            connection,
-            workflow=workflow,
-            phase=phase,
-            status=status,
-            tag=tag,
-            before=place[0] if place else None,
-            limit=limit + 1,
-        )
-    page = Page[JobRow].model_validate(cut(rows, limit, lambda row: str(row["id"])))
-    if page.next is None and floor is not None:
-        page.next = encode_cursor(str(floor))
-    return page
+        ids, following = client.find(connection, wanted.where(), place[0] if place else None, limit)
+        rows = inspect.jobs(connection, ids)
+    return Page[JobRow].model_validate(
+        {"items": rows, "next": None if following is None else encode_cursor(str(following))}
+    )
 
 
 @router.get("/{job_id}", responses=ONE)
@@ -140,10 +132,14 @@ def show(who: Viewer, job_id: JobId) -> JobDetail:  # noqa: ARG001
     row["tags"] = row["tags"] or []
     return JobDetail(
         job=JobRow.model_validate(row),
+        waits_for=found["waits_for"],
+        due_at=found["due_at"],
         body=shorten(row["body"]),
+        whole=shorten(row["body"]) == row["body"],
         result=shorten(row["result"]),
         timeline=found["timeline"],
         attempts=found["attempts"],
+        why=found["why"],
         steps=found["steps"],
         output=shorten(found["output"]),
         waiting=found["waiting"],
@@ -172,6 +168,16 @@ def children(
     return Page[JobRow].model_validate(cut(rows, limit, lambda row: str(row["id"])))
 
 
+@router.get("/{job_id}/attempts/{fence}", responses=ONE)
+def show_attempt(who: Viewer, job_id: JobId, fence: Annotated[int, Path(ge=1, lt=2**63)]) -> AttemptLog:  # noqa: ARG001
+    """One attempt that has ended, with its traceback and the last lines that its phase logged."""
+    with transaction() as connection:
+        found = inspect.log(connection, job_id, fence)
+    if found is None:
+        raise not_found("attempt", f"{fence} of job {job_id}")
+    return AttemptLog.model_validate(found)
+
+
 @router.post("/{job_id}/cancel", responses=CHANGE)
 def cancel(who: Operator, job_id: JobId, why: Reason | None = None) -> Changed:  # noqa: ARG001
     """Cancel a job that has not ended. Nothing of a running attempt is kept."""
@@ -183,19 +189,37 @@ def cancel(who: Operator, job_id: JobId, why: Reason | None = None) -> Changed: 
     return Changed(id=job_id, status=status)
 
 
+class Again(BaseModel):
+    """How it starts again."""
+
+    model_config = ConfigDict(extra="forbid")
+    body: Body | None = Field(default=None, description="in place of the job's body; results of earlier phases stay")
+
+
 @router.post("/{job_id}/replay", status_code=202, responses=CHANGE)
-def replay(who: Operator, job_id: JobId) -> Changed:  # noqa: ARG001
-    """Start the phase of a failed job again, with fresh budgets."""
+def replay(who: Operator, job_id: JobId, wish: Again | None = None) -> Changed:  # noqa: ARG001
+    """Start the phase of a failed or cancelled job again, with fresh budgets, and with another body if one is given."""
+    body = wish.body if wish is not None else None
     with transaction() as connection:
-        done = steer.replay(connection, job_id)
+        encoded = None if body is None else _encoded(connection, job_id, body)
+        done = run(connection, client.replay(job_id, encoded))
         status = _status(connection, job_id)
     if not done:
         raise conflict(
             f"job {job_id} was not replayed: {inspect.WITHOUT_ITS_KEY}"
-            if status == Status.FAILED
-            else f"job {job_id} is {status}; only a failed job can be replayed"
+            if status in (Status.FAILED, Status.CANCELLED)
+            else f"job {job_id} is {status}; only a failed or cancelled job can be replayed"
         )
     return Changed(id=job_id, status=status)
+
+
+def _encoded(connection: Connection, job_id: UUID, body: dict[str, Any]) -> str:
+    """As its workflow's type has it; each wrong field is named."""
+    found = inspect.row(connection, job_id)
+    if found is None:
+        raise not_found("job", job_id)
+    workflow = found["workflow"]
+    return body_codec(workflow).encode(typed(workflow, body)).decode()
 
 
 def _status(connection: Any, job_id: UUID) -> str:

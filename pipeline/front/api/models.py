@@ -42,10 +42,7 @@ class Part(BaseModel):
 
     phase: str
     attempt: int
-    part: str = Field(
-        description="queued, throttled, snoozed, backing off, not due, waiting for an event, waiting for children, "
-        "running or failed"
-    )
+    part: str = Field(description="waiting (to be sent), queued, running, failed, or what else it waited for")
     started_at: datetime
     ended_at: datetime
     seconds: float
@@ -66,6 +63,14 @@ class Attempt(BaseModel):
     started_at: datetime | None
     finished_at: datetime
     error: str | None
+    log: bool = Field(description="whether it kept a traceback or lines: see /v1/jobs/{id}/attempts/{fence}")
+
+
+class AttemptLog(Attempt):
+    """Why an attempt failed, as far as it could say so. Both texts are cut to 8 KiB."""
+
+    traceback: str | None = Field(description="the team's frames; those of libraries and of the engine are folded")
+    lines: str | None = Field(description="what its phase logged last")
 
 
 class Step(BaseModel):
@@ -124,10 +129,14 @@ class JobDetail(BaseModel):
     """Everything about a job. Long texts and lists in body, result and output are cut, and say so."""
 
     job: JobRow
+    waits_for: str | None = Field(description="why it does not run just now")
+    due_at: datetime | None = Field(description="until when, if it waits for a time")
     body: dict[str, Any]
+    whole: bool = Field(description="whether nothing of the body was cut")
     result: dict[str, Any] | None = Field(description="what its phases returned, by phase")
     timeline: list[Part]
     attempts: list[Attempt] = Field(description="the newest 200")
+    why: AttemptLog | None = Field(description="the newest attempt that kept why it failed")
     steps: list[Step] = Field(description="the newest 200")
     waiting: Waiting | None = Field(description="null: nobody has to bring anything")
     parent: Parent | None
@@ -181,7 +190,7 @@ class Worker(BaseModel):
     started_at: datetime
     heartbeat_at: datetime
     age: float = Field(description="seconds since the last heartbeat")
-    state: str = Field(description="alive, not_consuming, missing or stopped")
+    state: str = Field(description="alive, not_consuming, missing, stopped or died")
     not_consuming: list[str] = Field(description="queues that it should consume and does not")
     stuck: int = Field(description="threads in a call that cannot be interrupted; others took their places")
     running: int

@@ -15,7 +15,7 @@ from pipeline.front.api.http.fields import Name
 from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
 from pipeline.front.api.http.responses import problems
 from pipeline.front.api.models import Batch, Worker
-from pipeline.front.api.stats_models import Rollup, Stats
+from pipeline.front.api.stats import Rollup, Stats
 from pipeline.front.database import transaction
 from pipeline.store import inspect
 

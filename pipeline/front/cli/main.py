@@ -13,17 +13,20 @@ from pipeline import __version__
 from pipeline.declare.errors import BadInput
 from pipeline.declare.extension import extensions, load
 from pipeline.dev.services import ServiceError, use_private_servers
-from pipeline.front.cli import api, dead, jobs, phases, run, schedules, verify, watch, workflows
-from pipeline.front.cli.waits import commands
+from pipeline.front.cli import api, phases, run, schedules, verify, watch, workers, workflows
+from pipeline.front.cli.jobs import commands as jobs
+from pipeline.front.cli.jobs import dead, show
+from pipeline.front.cli.waits import commands as waits
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import LOCKED, is_locked
+from pipeline.observe import logs
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Durable jobs in phases, on Dramatiq, RabbitMQ and PostgreSQL.",
 )
-for part in (run, jobs, commands, phases, workflows, schedules, dead, verify, watch, api):
+for part in (run, jobs, show, waits, workers, phases, workflows, schedules, dead, verify, watch, api):
     part.add_to(app)
 
 
@@ -46,6 +49,8 @@ def _options(version: Version = False) -> None:
 
 def main() -> None:
     """Errors on purpose are one message and exit code 1 (what was asked for) or 3 (servers)."""
+    # To standard error: what a command prints is for people and scripts. Servers choose their own form.
+    logs.configure("console", "WARNING")
     try:
         use_private_servers()
         (app if _is_ours(sys.argv[1:2]) else whole())()

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from pipeline.front.api.stats_models import Phase, Stats
+    from pipeline.front.api.stats import Phase, Stats
 
 out = Console()
 # Narrower terminals have no room for the reasons; the numbers stay readable at 80 columns.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from pipeline.declare.states import Status
 from pipeline.store.gateway.callers import Call, Statement
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ SUBMIT = Statement(
     " %s::interval, %s::text[], coalesce(%s::timestamptz, now() + %s::interval))"
 )
 CANCEL = Statement("SELECT pipeline.cancel(%s::uuid, %s)")
-REPLAY = Statement("SELECT pipeline.replay(%s::uuid)")
+REPLAY = Statement("SELECT pipeline.replay(%s::uuid, NULL, NULL, %s::jsonb)")
 SIGNAL = Statement("SELECT pipeline.signal(%s::uuid, %s, %s::jsonb)")
 SIGNAL_BY_LINK = Statement("SELECT pipeline.signal_by_link(%s::uuid, %s, %s::jsonb, %s::bigint)")
 LINK_STATE = Statement("SELECT pipeline.link_state(%s::uuid, %s, %s::bigint)")
@@ -32,6 +34,14 @@ REPLAY_MANY = text("SELECT count(*) FROM pipeline.replay_many(CAST(:ids AS uuid[
 DISCARD_MANY = text("""SELECT count(*) FILTER (WHERE pipeline.discard(d.id, :reason))
     FROM (SELECT unnest(CAST(:ids AS uuid[])) AS id ORDER BY 1) d""")
 REQUEST_SEND = text("SELECT pipeline.request_send(:job, :queue)")
+
+FIND = text("""SELECT ids, floor FROM pipeline.find_jobs(:workflow, :phase, :status, :tag, CAST(:since AS timestamptz),
+    CAST(:until AS timestamptz), :prefix, :error, :before, :limit)""")
+CANCEL_MANY = text("SELECT pipeline.cancel_many(CAST(:ids AS uuid[]), :reason)")
+NEWEST = UUID(int=2**128 - 1)
+
+# Every state that is not final.
+Unfinished = Literal["unfinished"]
 
 SendAnswer = Literal[
     "accepted",
@@ -95,9 +105,10 @@ def cancel(job_id: UUID, reason: str) -> Call[bool]:
     return Call(CANCEL, (str(job_id), reason), _truth)
 
 
-def replay(job_id: UUID) -> Call[bool]:
-    """False if the job is not failed, or another job that has not ended has its key."""
-    return Call(REPLAY, (str(job_id),), _truth)
+def replay(job_id: UUID, body: str | None = None) -> Call[bool]:
+    """With another body, which is JSON, if one is given. False if the job is neither failed nor cancelled, or another
+    job that has not ended has its key."""
+    return Call(REPLAY, (str(job_id), body), _truth)
 
 
 def signal(job_id: UUID, event: str, body: str) -> Call[SignalAnswer]:
@@ -173,3 +184,28 @@ def request_send(connection: Connection, job_id: UUID, queue: str) -> SendAnswer
     """'accepted', or why not."""
     answer: SendAnswer = connection.execute(REQUEST_SEND, {"job": job_id, "queue": queue}).scalar_one()
     return answer
+
+
+@dataclass(frozen=True)
+class Where:
+    """Which jobs; what is None matches every one. ``prefix``: how the id begins; ``error``: a text in the error."""
+
+    workflow: str | None = None
+    phase: str | None = None
+    status: Status | Unfinished | None = None
+    tag: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    prefix: str | None = None
+    error: str | None = None
+
+
+def find(connection: Connection, where: Where, before: UUID | None, limit: int) -> tuple[list[UUID], UUID | None]:
+    """Jobs that match, newest first, older than ``before``; and where the next look begins, if there may be more."""
+    ids, floor = connection.execute(FIND, {**asdict(where), "before": before or NEWEST, "limit": limit}).one()
+    return list(ids), ids[-1] if len(ids) == limit else floor
+
+
+def cancel_many(connection: Connection, job_ids: list[UUID], reason: str) -> int:
+    """How many of them had not ended and are cancelled now."""
+    return int(connection.execute(CANCEL_MANY, {"ids": job_ids, "reason": reason}).scalar_one())

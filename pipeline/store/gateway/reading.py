@@ -36,11 +36,44 @@ HISTORY = """SELECT coalesce(json_agg(h), '[]')::text FROM (
       AND (CAST(:queue AS text) IS NULL OR queue = :queue)
     ORDER BY at, queue LIMIT 20000) h"""
 MINUTES, QUARTERS = (text(HISTORY.format(table=table)) for table in ("pipeline.rollups", "pipeline.rollup_quarters"))
-DEAD_GROUPS = text("""SELECT workflow, phase, cause, jobs, first_at, last_at, over_time, samples
-    FROM pipeline.dead_groups(:only, :workflow, :phase, :cause, :limit, :cap)""")
+DEAD_CAUSES = text("SELECT workflow, phase, cause, jobs, last_at FROM pipeline.dead_groups(:only, :limit, :cap)")
+DEAD_GROUPS = text("""SELECT a.workflow, a.phase, a.cause, g.jobs, g.first_at, g.last_at, g.over_time, g.samples
+    FROM unnest(CAST(:workflows AS text[]), CAST(:phases AS text[]), CAST(:causes AS text[]))
+         WITH ORDINALITY AS a(workflow, phase, cause, place)
+    CROSS JOIN LATERAL pipeline.dead_group(a.workflow, a.phase, a.cause, :cap, :newest) g
+    WHERE g.jobs > 0 ORDER BY a.place""")
 OF_GROUP = "workflow = :workflow AND failed_in = :phase AND cause = :cause"
 DEAD_JOBS = text(f"SELECT {ROW} FROM pipeline.jobs WHERE {OF_GROUP} AND id < :before ORDER BY id DESC LIMIT :limit")  # noqa: S608  fixed columns
 OLDEST_DEAD = text(f"SELECT id FROM pipeline.jobs WHERE {OF_GROUP} ORDER BY id LIMIT :limit")  # noqa: S608  fixed condition
+
+# Whoever leads holds a lock on one of these views; whoever only waits to lead has not been granted it.
+LEADS = text("""SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_locks l WHERE l.granted AND l.pid <> pg_backend_pid()
+    AND l.relation = CAST('pipeline.' || :view AS regclass)
+    AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database()))""")
+UNSERVED = text("""SELECT ph.queue, count(*) AS jobs
+    FROM pipeline.outbox o JOIN pipeline.phases ph ON ph.id = o.phase_id
+    WHERE ph.position > 0 AND NOT EXISTS (SELECT 1 FROM pipeline.workers w
+        WHERE w.stopped_at IS NULL AND ph.queue = ANY (w.queues) AND pipeline.alive(w.id))
+    GROUP BY ph.queue ORDER BY ph.queue""")
+UNDECLARED = text("SELECT queue, jobs FROM pipeline.undeclared()")
+
+
+class Waiting(NamedTuple):
+    """Jobs that have not ended, of one queue."""
+
+    queue: str
+    jobs: int
+
+
+class Health(NamedTuple):
+    """Workers by state, whether the relay and maintenance have a leader, and jobs that nobody takes up."""
+
+    workers: dict[str, int]
+    relay: bool
+    maintenance: bool
+    relay_lag: float
+    unserved: list[Waiting]
+    undeclared: list[Waiting]
 
 
 class PhaseNow(NamedTuple):
@@ -99,6 +132,16 @@ class Moment(NamedTuple):
     at: datetime
     relay_lag: float
     open_batches: int
+
+
+class DeadCause(NamedTuple):
+    """How many jobs failed in the same phase for the same cause, and when one did so last."""
+
+    workflow: str
+    phase: str
+    cause: str
+    jobs: int
+    last_at: datetime
 
 
 class DeadGroup(NamedTuple):
@@ -168,16 +211,20 @@ def history(connection: Connection, hours: float, workflow: str | None, queue: s
     return str(connection.execute(QUARTERS if quarters else MINUTES, values).scalar_one())
 
 
-def dead_groups(
-    connection: Connection,
-    only: str | None,
-    after: tuple[str | None, str | None, str | None],
-    limit: int,
-    cap: int,
-) -> list[DeadGroup]:
-    """Groups after the one given, in the order of workflow, phase and cause; ``only`` those of one workflow."""
-    workflow, phase, cause = after
-    values = {"only": only, "workflow": workflow, "phase": phase, "cause": cause, "limit": limit, "cap": cap}
+def dead_causes(connection: Connection, only: str | None, limit: int, cap: int) -> list[DeadCause]:
+    """All groups, in the order of their names; ``only`` those of one workflow."""
+    return [DeadCause._make(row) for row in connection.execute(DEAD_CAUSES, {"only": only, "limit": limit, "cap": cap})]
+
+
+def dead_groups(connection: Connection, causes: list[DeadCause], cap: int) -> list[DeadGroup]:
+    """These groups as they are, in this order; of many fewer of their newest jobs are looked at."""
+    values = {
+        "workflows": [one.workflow for one in causes],
+        "phases": [one.phase for one in causes],
+        "causes": [one.cause for one in causes],
+        "newest": max(min(200, 5000 // max(len(causes), 1)), 3),
+        "cap": cap,
+    }
     return [DeadGroup._make(row) for row in connection.execute(DEAD_GROUPS, values)]
 
 
@@ -193,3 +240,19 @@ def oldest_dead_jobs(connection: Connection, *, workflow: str, phase: str, cause
     """The jobs of a group that were submitted first."""
     values = {"workflow": workflow, "phase": phase, "cause": cause, "limit": limit}
     return list(connection.execute(OLDEST_DEAD, values).scalars())
+
+
+def health(connection: Connection) -> Health:
+    """As it is now."""
+    return Health(
+        worker_states(connection),
+        _leads(connection, "relay_leader"),
+        _leads(connection, "maintenance_leader"),
+        relay_lag(connection),
+        [Waiting._make(row) for row in connection.execute(UNSERVED)],
+        [Waiting._make(row) for row in connection.execute(UNDECLARED)],
+    )
+
+
+def _leads(connection: Connection, view: str) -> bool:
+    return bool(connection.execute(LEADS, {"view": view}).scalar_one())

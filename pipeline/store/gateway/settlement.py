@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 HOLD = text("SELECT pipeline.hold(:id, :fence)")
 KEEP_STEP = text("SELECT verdict FROM pipeline.keep_steps(ARRAY[:id], ARRAY[:fence], ARRAY[:name], ARRAY[:value])")
 KEPT_STEPS = text("SELECT name, value FROM pipeline.steps WHERE job_id = :id AND phase = :phase")
+KEEP_LOG = text("SELECT pipeline.keep_log(:id, :fence, :traceback, :lines)")
 PROGRESS = text("SELECT pipeline.progress(:id, :fence, :done, :total)")
 ALIVE = text("SELECT pipeline.alive(:holder), extract(epoch FROM now() - pg_postmaster_start_time())")
 LAST_OUTCOME = text("SELECT outcome FROM pipeline.attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 1")
@@ -83,10 +84,24 @@ STATEMENTS: dict[type[Transition], TextClause] = {
 }
 
 
-def settle(connection: Connection, job_id: UUID, fence: int, transition: Transition) -> Verdict:
-    """Make the transition. If the attempt had ended before, the verdict says how."""
+# Why an attempt failed is kept with these.
+FAILED = ("retried", "exhausted", "failed", "crashed", "poisoned")
+
+
+@dataclass(frozen=True)
+class Log:
+    """Why an attempt failed: its traceback, and what its phase logged last."""
+
+    traceback: str | None
+    lines: str | None
+
+
+def settle(connection: Connection, job_id: UUID, fence: int, transition: Transition, log: Log | None = None) -> Verdict:
+    """Make the transition, and keep the log with it. If the attempt had ended before, the verdict says how."""
     values = {"id": job_id, "fence": fence, **vars(transition)}
     verdict: Verdict = connection.execute(STATEMENTS[type(transition)], values).scalar_one()
+    if verdict in FAILED and log is not None and (log.traceback or log.lines):
+        connection.execute(KEEP_LOG, {"id": job_id, "fence": fence, **vars(log)})
     return verdict
 
 

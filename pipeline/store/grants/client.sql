@@ -6,7 +6,7 @@ GRANT EXECUTE ON FUNCTION
     pipeline.submit_many(text, jsonb[], integer, uuid, text, text[], timestamptz, text, text, interval, text[], timestamptz),
     pipeline.cancel(uuid, text),
     pipeline.cancel_many(uuid[], text),
-    pipeline.replay(uuid, bigint, timestamptz),
+    pipeline.replay(uuid, bigint, timestamptz, jsonb),
     pipeline.signal(uuid, text, jsonb),
     pipeline.signal_by_link(uuid, text, jsonb, bigint),
     pipeline.link_state(uuid, text, bigint),

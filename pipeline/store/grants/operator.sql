@@ -3,7 +3,7 @@
 GRANT SELECT ON
     pipeline.phases, pipeline.batches, pipeline.batch_ends, pipeline.jobs, pipeline.outbox, pipeline.attempts,
     pipeline.workers, pipeline.rate_limits, pipeline.permits, pipeline.rollups, pipeline.rollup_quarters,
-    pipeline.counter_totals, pipeline.places, pipeline.keys, pipeline.tags, pipeline.steps, pipeline.signals, pipeline.hooks, pipeline.schedules, pipeline.versions, pipeline.installation, pipeline.own_functions, pipeline.granted_roles,
+    pipeline.counter_totals, pipeline.places, pipeline.keys, pipeline.tags, pipeline.steps, pipeline.signals, pipeline.hooks, pipeline.schedules, pipeline.attempt_logs, pipeline.versions, pipeline.installation, pipeline.own_functions, pipeline.granted_roles,
     pipeline.running_jobs, pipeline.processors, pipeline.counters, pipeline.relay_leader, pipeline.maintenance_leader
 TO :"role";
 GRANT EXECUTE ON FUNCTION
@@ -30,13 +30,16 @@ GRANT EXECUTE ON FUNCTION
     pipeline.relay_lag(),
     pipeline.phases_waited_for(),
     pipeline.capacity(pipeline.phases),
+    pipeline.gate_reason(pipeline.phases),
     pipeline.list_jobs(text, text, text, uuid, integer, integer, text),
+    pipeline.find_jobs(text, text, text, text, timestamptz, timestamptz, text, text, uuid, integer, integer),
+    pipeline.id_at(timestamptz),
     pipeline.timeline(uuid),
     pipeline.ends(uuid, uuid, integer, integer),
     pipeline.worker_name(text, integer),
     pipeline.worker_state(pipeline.workers),
     pipeline.alive(text),
-    pipeline.dead_groups(text, text, text, text, integer, integer),
+    pipeline.dead_groups(text, integer, integer),
     pipeline.dead_group(text, text, text, integer, integer),
     pipeline.undeclared(),
     pipeline.missing_workers(),

@@ -16,19 +16,22 @@ from pipeline.store.inspect import waits
 JOB = text("SELECT * FROM pipeline.jobs WHERE id = :id")
 TIMELINE = text("""SELECT phase, attempt, part, started_at, ended_at, seconds, outcome, worker,
     left(error, 4000) AS error FROM pipeline.timeline(:id)""")
-ATTEMPTS = text("""SELECT phase, attempt, fence, outcome, pipeline.worker_name(worker, worker_no) AS worker,
-    wait_reason, started_at, finished_at,
-    left(error, 4000) AS error FROM pipeline.attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 200""")
+ATTEMPT = """a.phase, a.attempt, a.fence, a.outcome, pipeline.worker_name(a.worker, a.worker_no) AS worker,
+    a.wait_reason, a.started_at, a.finished_at, left(a.error, 4000) AS error, l.job_id IS NOT NULL AS log
+    FROM pipeline.attempts a LEFT JOIN pipeline.attempt_logs l ON l.job_id = a.job_id AND l.fence = a.fence"""
+ATTEMPTS = text(f"SELECT {ATTEMPT} WHERE a.job_id = :id ORDER BY a.fence DESC LIMIT 200")
+LOG = text(f"SELECT l.traceback, l.lines, {ATTEMPT} WHERE a.job_id = :id AND a.fence = :fence")
+LOGS = text(f"SELECT l.traceback, l.lines, {ATTEMPT} WHERE l.job_id = :id ORDER BY a.fence")
 STEPS = text("""SELECT phase, name, at, octet_length(value) AS size,
     CASE WHEN length(left(value, 1001)) > 1000 THEN left(value, 1000) || '…' ELSE value END AS preview
     FROM pipeline.steps WHERE job_id = :id ORDER BY at DESC, phase, name LIMIT 200""")
+WAITS = text("SELECT waits_for, due_at FROM pipeline.job_status(ARRAY[CAST(:id AS uuid)])")
 STATUS = text("SELECT status FROM pipeline.jobs WHERE id = :id")
 SAME = text("SELECT body = CAST(:body AS jsonb) AND priority = :priority FROM pipeline.jobs WHERE id = :id")
 ROW = """id, workflow, phase, status, priority, attempts, max_attempts, crashes, created_at, updated_at, completed_at,
     next_retry_at, locked_by, wait_reason, progress_done, progress_total, batch_id, rate_limit, trace_id,
     idempotency_key, coalesce(tags, '{}') AS tags, expires_at,
     left(error_message, 4000) AS error_message"""
-LIST = text("SELECT ids, floor FROM pipeline.list_jobs(:workflow, :phase, :status, :before, :limit, p_tag => :tag)")
 JOBS = text(f"SELECT {ROW} FROM pipeline.jobs WHERE id = ANY (:ids) ORDER BY id DESC")  # noqa: S608
 EACH_CHILD = text(f"""SELECT c.* FROM pipeline.batches b CROSS JOIN LATERAL (
         SELECT {ROW} FROM pipeline.jobs WHERE batch_id = b.id AND (CAST(:after AS uuid) IS NULL OR id > :after)
@@ -65,39 +68,48 @@ def describe(job_id: UUID) -> dict[str, Any]:
 
 def look(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
     """As ``describe``, in the caller's transaction; None if there is no such job."""
-    row = connection.execute(JOB, {"id": job_id}).mappings().one_or_none()
-    if row is None:
+    found = row(connection, job_id)
+    if found is None:
         return None
     timeline = [dict(part) for part in connection.execute(TIMELINE, {"id": job_id}).mappings()][-PARTS:]
     attempts = [dict(part) for part in connection.execute(ATTEMPTS, {"id": job_id}).mappings()]
     steps = [dict(step) for step in connection.execute(STEPS, {"id": job_id}).mappings()]
-    output = _output(row["workflow"])
+    output = _output(found["workflow"])
+    waits_for, due_at = connection.execute(WAITS, {"id": job_id}).one()
+    failed = next((one["fence"] for one in attempts if one["log"]), None)
     return {
-        "job": dict(row),
+        "job": found,
+        "waits_for": waits_for,
+        "due_at": due_at,
         "timeline": timeline,
         "attempts": attempts,
+        "why": None if failed is None else log(connection, job_id, failed),
         "steps": steps,
         "output": output(connection, job_id) if output else None,
         **waits.look(connection, job_id),
     }
 
 
-def jobs(
-    connection: Connection,
-    *,
-    workflow: str | None = None,
-    phase: str | None = None,
-    status: str | None = None,
-    tag: str | None = None,
-    before: UUID | None = None,
-    limit: int = 50,
-) -> tuple[list[dict[str, Any]], UUID | None]:
-    """Jobs that match, newest first, older than ``before``; and the job that was looked at last, if older ones were
-    not: they may match as well."""
-    values: dict[str, Any] = {"workflow": workflow, "phase": phase, "status": status, "tag": tag, "limit": limit}
-    values["before"] = before or NEWEST
-    ids, floor = connection.execute(LIST, values).one()
-    return [dict(row) for row in connection.execute(JOBS, {"ids": ids}).mappings()], floor
+def log(connection: Connection, job_id: UUID, fence: int) -> dict[str, Any] | None:
+    """An attempt that has ended, with its traceback and its last lines if they were kept."""
+    row = connection.execute(LOG, {"id": job_id, "fence": fence}).mappings().one_or_none()
+    return None if row is None else dict(row)
+
+
+def logs(connection: Connection, job_id: UUID) -> list[dict[str, Any]]:
+    """The attempts of a job of which a traceback or lines were kept, oldest first."""
+    return [dict(row) for row in connection.execute(LOGS, {"id": job_id}).mappings()]
+
+
+def jobs(connection: Connection, ids: list[UUID]) -> list[dict[str, Any]]:
+    """These jobs, newest first, as lists show them."""
+    return [dict(row) for row in connection.execute(JOBS, {"ids": ids}).mappings()]
+
+
+def row(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
+    """A job's row, or None if there is no such job."""
+    found = connection.execute(JOB, {"id": job_id}).mappings().one_or_none()
+    return None if found is None else dict(found)
 
 
 def children(

@@ -132,11 +132,17 @@ class Table:
         row.cancel(reason)
         yield True
 
-    def _replay(self, job: str) -> Iterator[bool]:
+    def _replay(self, job: str, body: str | None) -> Iterator[bool]:
         row = self.rows.get(UUID(job))
-        if row is None or row.status is not Status.FAILED or not self._keys.take_again(row, self._clock.now()):
+        if (
+            row is None
+            or row.status not in (Status.FAILED, Status.CANCELLED)
+            or not self._keys.take_again(row, self._clock.now())
+        ):
             yield False
             return
+        if body is not None:
+            row.body = body
         row.replay(self.order())
         if row not in self._unfinished:
             self._unfinished.append(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import inspect
 import os
 import select
@@ -25,11 +26,14 @@ from pipeline.journey.settle import TRIES, describe
 from pipeline.journey.steps import keep_alone
 from pipeline.journey.write import StillLocked, complete_with_write, submit_children
 from pipeline.observe import failpoints
+from pipeline.observe.lines import Printed, called, in_logs
+from pipeline.observe.tracebacks import formatted
 from pipeline.store import database
 from pipeline.store.group_commit import Completed, Completion, HandedOver, Repeated
 from pipeline.worker.isolation import wire
 from pipeline.worker.isolation.declarations import Declarations, declared
 from pipeline.worker.isolation.processes import at_most, memory
+from pipeline.worker.isolation.tail import Tail
 from pipeline.worker.loop_writes import LoopConnection
 
 if TYPE_CHECKING:
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
 Answer = dict[str, Any]
 # More than this is much for a child to keep. Once it may be what the phase has loaded for its jobs, twice it is a leak.
 GROWTH = 256 << 20
-LONGEST_TRACEBACK = 20_000
+FAILED = ("fail", "retry", "memory")
 # Seconds without a job after which a child gives up its connections to PostgreSQL.
 REST = 2.0
 
@@ -81,21 +85,29 @@ class Child:
     def _answer(self, order: dict[str, Any]) -> Answer:
         limit: int | None = None
         job: Job | None = None
+        tail: Tail | None = None
         try:
             phase = self._phase(order["queue"])
             limit = phase.spec.memory_limit
             attempt = _attempt(order, phase.spec)
+            called(order["worker"])
             attempt.job = job = job_of(attempt, phase, lambda: Path(order["temp_root"]), keep_alone)
             job.span = order["span"]
-            with at_most(limit):
+            attempt.said.lines = tail = Tail(order["tail"])
+            with in_logs(attempt), at_most(limit):
                 self._tell(wire.BEGAN)
                 answer = self._run(order, attempt, phase, job)
-        except MemoryError:
-            answer = {"kind": "memory", "error": f"memory limit of {limit} bytes exceeded"}
+        except MemoryError as error:
+            said = f"memory limit of {limit} bytes exceeded"
+            answer = {"kind": "memory", "error": said, "traceback": formatted(error)}
         except (Cancelled, StaleClaim) as error:
             answer = {"kind": "cancelled" if isinstance(error, Cancelled) else "lost", "error": str(error)}
         except BaseException as error:  # as in a thread, sys.exit() is an error of the phase
             answer = _error(error)
+        if tail is not None:
+            tail.close()
+            if answer["kind"] in FAILED:
+                answer["lines"] = list(tail)
         return {**answer, "folder": job is not None and job.has_folder}
 
     def _phase(self, queue: str) -> DeclaredPhase:
@@ -160,22 +172,14 @@ def _kind(completed: Completed) -> str:
 
 
 def _error(error: BaseException) -> Answer:
-    told: Answer = {"error": describe(error)}
-    if not isinstance(error, PipelineError):
-        told["traceback"] = _traceback(error)
+    told: Answer = {"error": describe(error), "planned": isinstance(error, PipelineError)}
     match classify(error, datetime.now(UTC)):
         case SnoozeFor(seconds, reason, asked, step):
             return {"kind": "snooze", "seconds": seconds, "reason": reason, "asked": asked, "step": step, **told}
         case GiveUp():
-            return {"kind": "fail", **told}
+            return {"kind": "fail", "traceback": formatted(error), **told}
         case _:
-            return {"kind": "retry", **told}
-
-
-def _traceback(error: BaseException) -> str:
-    """Its last lines say most. No half of a surrogate pair, which JSON does not take."""
-    lines = "".join(traceback.format_exception(error))
-    return lines[-LONGEST_TRACEBACK:].encode("utf-8", "replace").decode()
+            return {"kind": "retry", "traceback": formatted(error), **told}
 
 
 def _flush() -> None:
@@ -209,6 +213,9 @@ def _attempt(order: dict[str, Any], spec: PhaseSpec) -> Attempt:
 def live(channel: socket, told: Declarations) -> None:
     """All of a forked child's life. It ends without what the fork server has registered to run at its own exit."""
     code = 1
+    # What is printed is the job's, and where it was when a signal killed it is told the worker.
+    sys.stdout, sys.stderr = cast("Any", Printed(sys.stdout)), cast("Any", Printed(sys.stderr))
+    faulthandler.enable(channel.fileno(), all_threads=False)
     try:
         Child(channel, told).serve()
         code = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections import deque
 from collections.abc import Iterator
 from time import monotonic
 from typing import Any
@@ -13,6 +14,7 @@ from pipeline.worker.isolation.forking import LOOK, Forking
 
 # Then a child that has nothing to do goes.
 IDLE = 60.0
+MOST_SAID = 100
 
 
 class Child:
@@ -24,6 +26,8 @@ class Child:
         self.idle_since = 0.0
         self.began = False
         self.ended = False
+        # Lines that are not ours: what Python says when a signal kills it.
+        self.said: deque[str] = deque(maxlen=MOST_SAID)
         self._channel = channel
 
     def order(self, text: bytes) -> None:
@@ -47,7 +51,9 @@ class Child:
             *lines, rest = (rest + heard).split(b"\n")
             for kind, content in map(wire.read, lines):
                 self.began = self.began or kind == wire.BEGAN
-                if kind:
+                if kind == wire.SAID:
+                    self.said.append(content)
+                else:
                     yield kind, content
 
     def end(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from pipeline.observe import failpoints
 from pipeline.store.group_commit import Completed, HandedOver, Repeated, Succeeded
 from pipeline.worker.isolation import wire
 from pipeline.worker.isolation.processes import cause_of_death
+from pipeline.worker.isolation.tail import last_words, left_by
 
 if TYPE_CHECKING:
     from pipeline.journey.attempt import Attempt
@@ -51,9 +53,10 @@ def run_isolated(worker: WorkerProcess, attempt: Attempt) -> Done | Completed:
             worker.children.give_back(child, reuse=reuse)
         if answer is not None:
             return _read(worker, attempt, answer)
+        attempt.said.lines = left_by(_tail(worker, attempt))
         _stopped(attempt, child)
         if child.began:
-            raise _death(died)
+            raise _death(died, _last_words(attempt, child))
     raise Transient(f"{STARTS} child processes died before they began; {_how(died)}")
 
 
@@ -106,13 +109,26 @@ def _stopped(attempt: Attempt, child: Child) -> None:
     raise Transient("the child process did not begin in time and was killed")
 
 
-def _death(code: int | None) -> PipelineError:
+def _last_words(attempt: Attempt, child: Child) -> str:
+    """Where the phase was when a signal killed it, if Python could say so."""
+    found = last_words(list(child.said))
+    if found is None:
+        return ""
+    attempt.said.traceback, place = found
+    return f" ({place})" if place else ""
+
+
+def _death(code: int | None, place: str) -> PipelineError:
     """The job's own crash, unless all children died together, with their fork server."""
-    return Snooze(0.0, "fork_server_lost", _how(None)) if code is None else Crashed(_how(code))
+    return Snooze(0.0, "fork_server_lost", _how(None)) if code is None else Crashed(f"{_how(code)}{place}")
 
 
 def _how(code: int | None) -> str:
     return "the child process died with its fork server" if code is None else cause_of_death(code)
+
+
+def _tail(worker: WorkerProcess, attempt: Attempt) -> str:
+    return str(worker.temp_root / f".lines-{attempt.job_id}-{attempt.fence}")
 
 
 def _order(worker: WorkerProcess, attempt: Attempt) -> bytes:
@@ -131,6 +147,8 @@ def _order(worker: WorkerProcess, attempt: Attempt) -> bytes:
         "span_id": attempt.span_id,
         "span": attempt.job.span if attempt.job else None,
         "temp_root": str(worker.temp_root),
+        "tail": _tail(worker, attempt),
+        "worker": worker.id,
         "worker_no": worker.no,
         "dies": failpoints.armed and failpoints.take(f"phase.ended@{attempt.spec.queue}") is not None,
     }
@@ -151,7 +169,9 @@ def _read(worker: WorkerProcess, attempt: Attempt, answer: dict[str, Any]) -> Do
         case "repeated":
             return Repeated()
     error = _error(answer)
-    if (text := answer.get("traceback")) is None:
+    text = attempt.said.traceback = answer.get("traceback")
+    attempt.said.lines = deque(answer.get("lines", ()))
+    if text is None or answer.get("planned", True):
         raise error
     # As Dramatiq does for a phase that raises in a thread what is not meant for the pipeline.
     worker.log.error(

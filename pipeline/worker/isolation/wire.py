@@ -12,6 +12,8 @@ from typing import Any
 import orjson
 
 BEGAN, WAITING, ANSWER, DIED = "began", "waiting", "answer", "died"
+# What is no line of ours: Python's last words, or the half of an answer.
+SAID = "said"
 READY, UNFIT = "ready", "unfit"
 
 
@@ -20,11 +22,11 @@ def line(kind: str, *content: object) -> bytes:
 
 
 def read(text: bytes) -> tuple[str, Any]:
-    """A line's kind and content. What a child was writing when it died means nothing."""
+    """A line's kind and content."""
     try:
         kind, *content = orjson.loads(text)
     except ValueError:
-        return "", None
+        return SAID, text.decode(errors="replace")
     return kind, content[0] if content else None
 
 

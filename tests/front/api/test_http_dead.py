@@ -44,12 +44,12 @@ def test_failures_are_grouped_by_kind_of_error_and_place(place: Place, api: http
     )
     found = groups(api)
     assert {cause: (group["phase"], group["jobs"]) for cause, group in found.items()} == {
-        "ValueError at parse.py:12": ("act", 2),
-        "ValueError at parse.py:90": ("act", 1),
+        "ValueError at parse.py:12: # is no price": ("act", 2),
+        "ValueError at parse.py:90: # is no price": ("act", 1),
         "poison pill after # crashes: worker # died": ("first", 2),
         "unknown": ("first", 1),
     }
-    group = found["ValueError at parse.py:12"]
+    group = found["ValueError at parse.py:12: # is no price"]
     assert sum(hour["jobs"] for hour in group["over_time"]) == 2
     assert [UUID(sample["id"]) for sample in group["samples"]] == [two, one]
     assert all(json.loads(sample["body"]).keys() == {"n"} for sample in group["samples"])
@@ -59,10 +59,31 @@ def test_failures_are_grouped_by_kind_of_error_and_place(place: Place, api: http
     assert len(api.get("/v1/dead", params={"workflow": "triple"}).json()["items"]) == 2
 
 
+def test_groups_are_sorted_and_searched(place: Place, api: httpx.Client) -> None:
+    """The most jobs first, or the newest failures; page by page, in the same order."""
+    fail(place, "single", *["KeyError: a (a.py:1)"] * 2)
+    fail(place, "triple", *["ValueError: b (b.py:2)"] * 3)
+    place.db.execute("UPDATE pipeline.jobs SET completed_at = completed_at - interval '1 h'")
+    fail(place, "single", "TypeError: c (c.py:3)")
+
+    def causes(**query: str | int) -> list[str]:
+        found, cursor = [], None
+        while True:
+            page = api.get("/v1/dead", params={"limit": 1, **query, **({"cursor": cursor} if cursor else {})}).json()
+            found += [group["cause"].split()[0] for group in page["items"]]
+            if (cursor := page["next"]) is None:
+                return found
+
+    assert causes() == ["ValueError", "KeyError", "TypeError"]
+    assert causes(sort="newest")[0] == "TypeError"
+    assert causes(sort="name") == ["KeyError", "TypeError", "ValueError"]
+    assert causes(words="error at B.py") == ["ValueError"] and causes(words="nothing") == []
+
+
 def test_one_goes_first_as_a_canary_and_the_rest_follow_at_the_rate_asked_for(place: Place, api: httpx.Client) -> None:
     """The rate is due times in PostgreSQL: oldest first, one every half second."""
     jobs = fail(place, "single", *[FIRST] * 6)
-    group = groups(api)["ValueError at parse.py:12"]["group"]
+    group = groups(api)["ValueError at parse.py:12: # is no price"]["group"]
     listed = api.get("/v1/dead/jobs", params={"group": group, "limit": 4}).json()
     assert [UUID(item["id"]) for item in listed["items"]] == jobs[:1:-1]
     assert api.post("/v1/dead/replay", json={"ids": [str(jobs[3])] * 2}).json() == {"jobs": 1, "more": False}
@@ -79,7 +100,7 @@ def test_one_goes_first_as_a_canary_and_the_rest_follow_at_the_rate_asked_for(pl
 def test_replayed_jobs_run_again_to_their_end(place: Place, api: httpx.Client) -> None:
     """With fresh budgets, at their time."""
     jobs = fail(place, "single", *[FIRST] * 3)
-    group = groups(api)["ValueError at parse.py:12"]["group"]
+    group = groups(api)["ValueError at parse.py:12: # is no price"]["group"]
     api.post("/v1/dead/replay", json={"group": group, "per_second": 5})
     place.worker()
     assert {job["status"] for job in place.finished(*jobs)} == {"succeeded"}
@@ -89,11 +110,11 @@ def test_replayed_jobs_run_again_to_their_end(place: Place, api: httpx.Client) -
 def test_discarded_jobs_leave_the_list_and_keep_the_reason(place: Place, api: httpx.Client) -> None:
     """They are cancelled; the error they had stays readable."""
     jobs = fail(place, "single", FIRST, FIRST, SECOND)
-    wish = {"group": groups(api)["ValueError at parse.py:12"]["group"], "reason": "the shop closed"}
+    wish = {"group": groups(api)["ValueError at parse.py:12: # is no price"]["group"], "reason": "the shop closed"}
     assert api.post("/v1/dead/discard", json=wish).json() == {"jobs": 2, "more": False}
     assert place.job(jobs[0])["error_message"] == f"the shop closed (was: {FIRST})"
     assert api.post("/v1/dead/discard", json={"ids": [str(jobs[0])], "reason": "again"}).json()["jobs"] == 0
-    assert list(groups(api)) == ["ValueError at parse.py:90"]
+    assert list(groups(api)) == ["ValueError at parse.py:90: # is no price"]
 
 
 def test_two_operators_who_replay_the_same_jobs_start_each_once(place: Place, api: httpx.Client) -> None:

@@ -210,3 +210,21 @@ def test_a_long_walk_through_waiting_jobs_continues_in_the_next_page(place: Plac
         assert row is not None
         found, before, pages = found + row["ids"], row["floor"], pages + 1
     assert found == sorted(wanted, reverse=True) and pages > 6
+
+
+def test_a_failed_job_says_why(place: Place, api: httpx.Client) -> None:
+    """The newest attempt that kept something comes with the job; each of them by itself."""
+    place.worker()
+    job = submit(None, "single", {"do": "speak", "until": 99})
+    place.finished(job)
+    found = api.get(f"/v1/jobs/{job}").json()
+    assert [one["log"] for one in found["attempts"]] == [True, True, True]
+    assert found["why"]["fence"] == 3 and found["why"]["traceback"].endswith("ValueError: no price, try 3")
+    assert "structured words colour=red" in found["why"]["lines"]
+    first = api.get(f"/v1/jobs/{job}/attempts/1").json()
+    assert (first["outcome"], first["attempt"]) == ("retried", 1) and first["traceback"].endswith("try 1")
+    assert api.get(f"/v1/jobs/{job}/attempts/9").status_code == 404
+    good = submit(None, "single")
+    place.finished(good)
+    assert api.get(f"/v1/jobs/{good}").json()["why"] is None
+    assert api.get(f"/v1/jobs/{good}/attempts/1").json()["traceback"] is None

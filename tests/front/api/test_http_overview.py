@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from pipeline.front.api import events
 from pipeline.journey.submit import open_batch, seal_batch, submit, submit_many
 from pipeline.observe.instruments import BOUNDS
+from tests.db import steps
 from tests.place import Place
 
 
@@ -41,7 +42,7 @@ def test_stats_say_what_waits_and_why(place: Place, api: httpx.Client) -> None:
     [failed] = submit_many(None, "single", [{}])
     place.rows("SELECT pipeline.undeliverable(%s, 1, 'x')", failed)
     found = phases(api)
-    assert (found["small.queue"]["waiting"], found["small.queue"]["queued"]) == ({"gate": 2, "scheduled": 1}, 5)
+    assert (found["small.queue"]["waiting"], found["small.queue"]["queued"]) == ({"queue_full": 2, "scheduled": 1}, 5)
     assert (found["pooled.narrow"]["queued"], found["pooled.narrow"]["pool"], found["pooled.narrow"]["busy"]) == (
         2,
         3,
@@ -50,7 +51,7 @@ def test_stats_say_what_waits_and_why(place: Place, api: httpx.Client) -> None:
     assert (found["single.act"]["failed"], found["single.act"]["oldest_seconds"]) == (1, None)
     assert found["small.queue"]["oldest_seconds"] >= 0
     shown = metrics(api)
-    assert shown["pipeline_waiting", "small.queue", "gate"] == 2
+    assert shown["pipeline_waiting", "small.queue", "queue_full"] == 2
     assert shown["pipeline_queued", "small.queue"] == 5 and shown["pipeline_dead_letters", "single.act"] == 1
     assert shown["pipeline_pool_processors", "pooled.narrow", "idle"] == 3
 
@@ -96,7 +97,9 @@ def test_events_bring_the_stats_as_they_change(place: Place, api: httpx.Client) 
         waited = 0
         for line in stream.iter_lines():
             if line.startswith("data: "):
-                waited = {p["queue"]: p["waiting"] for p in json.loads(line[6:])["phases"]}["single.act"].get("gate", 0)
+                waited = {p["queue"]: p["waiting"] for p in json.loads(line[6:])["phases"]}["single.act"].get(
+                    "sending", 0
+                )
                 if waited:
                     break
                 submit(None, "single")
@@ -193,3 +196,29 @@ def test_many_askers_cost_one_computation(place: Place, api: httpx.Client) -> No
     for thread in threads:
         thread.join()
     assert (remembered.get(), calls) == (1, [1])
+
+
+def test_series_that_alerts_need_are_there_before_anything_happened(api: httpx.Client) -> None:
+    """What begins at nothing has an increase when it comes; an absent series never fires."""
+    text = api.get("/metrics").text
+    assert 'pipeline_workers{state="alive"} 0.0' in text
+    for outcome in ("failed", "exhausted", "poisoned", "crashed"):
+        assert f'pipeline_attempts_total{{outcome="{outcome}",queue="single.act"}} 0.0' in text
+
+
+def test_a_job_that_waits_says_for_what(place: Place, api: httpx.Client) -> None:
+    """Not since when its last wait was over: a source that is paused holds it."""
+    place.db.execute("INSERT INTO pipeline.rate_limits (name) VALUES ('shop')")
+    place.db.execute("SELECT pipeline.pause_rate_limit('shop', now() + interval '1 h', 'breaker')")
+    job = steps.submit(place.db, rate_limit="shop")
+    place.db.execute("UPDATE pipeline.jobs SET next_retry_at = now() - interval '6 min' WHERE id = %s", (job,))
+    found = api.get(f"/v1/jobs/{job}").json()
+    assert (found["waits_for"], found["due_at"]) == ("breaker", None)
+
+
+def test_the_rate_of_dead_letters_is_known(place: Place, api: httpx.Client) -> None:
+    """Apart from errors that are tried again."""
+    steps.fail(place.db, steps.held(place.db))
+    steps.retry(place.db, steps.held(place.db))
+    [found] = [phase for phase in api.get("/v1/stats").json()["phases"] if phase["queue"] == "single.act"]
+    assert found["failed_per_second"] * 2 == found["ended_per_second"] > 0

@@ -61,7 +61,7 @@ def test_a_job_that_has_not_ended_is_a_202_that_says_where_it_is(place: Place, a
         answer = api.get(f"/v1/jobs/{job}/result", params={"wait": wait})
         assert (answer.status_code, answer.headers["retry-after"]) == (202, "1")
         assert answer.json()["status"] == "pending"
-        assert (answer.json()["phase"], answer.json()["wait_reason"]) == ("act", "gate")
+        assert (answer.json()["phase"], answer.json()["wait_reason"]) == ("act", "sending")
     assert 0.2 <= time.monotonic() - began < 5
 
 

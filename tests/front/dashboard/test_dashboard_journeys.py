@@ -198,3 +198,22 @@ def test_results_and_outputs_of_any_kind_are_shown(
     shown = page.get_by_role("region", name="Results by phase").locator("pre")
     assert json.loads(shown.inner_text()) == results
     expect(page.get_by_role("region", name="Stored by the workflow").locator("pre")).to_have_text("0")
+
+
+def test_why_a_job_failed_is_two_clicks_away_from_its_group(place: Place, serve: Serve, open_page: OpenPage) -> None:
+    """The dead letter's cause, its sample, and there the traceback and the last lines; other attempts on demand."""
+    place.worker()
+    job = submit(None, "single", {"do": "speak", "until": 99})
+    place.finished(job)
+    page = open_page(f"{serve()}/dead")
+    expect(page.get_by_role("article")).to_contain_text("ValueError at actions.py:")
+    page.get_by_text("Samples").click()
+    page.get_by_role("link", name=str(job)).click()
+    why = page.get_by_role("region", name="Error")
+    expect(why.get_by_label("Traceback")).to_contain_text("ValueError: no price, try 3")
+    expect(why.get_by_label("Last lines")).to_contain_text("structured words colour=red")
+    row = page.get_by_role("table", name="Attempts").get_by_role("row").filter(has_text="retried").last
+    row.get_by_role("button", name="Show log").click()
+    expect(row.get_by_label("Traceback")).to_contain_text("ValueError: no price, try 1")
+    row.get_by_role("button", name="Hide log").click()
+    expect(row.get_by_label("Traceback")).to_have_count(0)

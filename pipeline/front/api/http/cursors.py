@@ -38,3 +38,10 @@ def plain_text(part: Any) -> str:
     if not isinstance(part, str) or "\x00" in part:
         raise ValueError("not a text")
     return part
+
+
+def whole_number(part: Any) -> int:
+    """A part of a cursor that is a number."""
+    if type(part) is not int:
+        raise ValueError("not a number")
+    return part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from pipeline.front.cli import bodies
+from pipeline.front.cli.jobs import bodies
 from pipeline.front.cli.schedules import change, show
 
 group = typer.Typer(help="Jobs that are submitted by themselves, at the moments of a calendar or an interval.")

@@ -11,8 +11,8 @@ import typer
 from pipeline import scheduling
 from pipeline.declare.errors import BadInput
 from pipeline.declare.schedules.schedule import Overlap
-from pipeline.front.cli import bodies
 from pipeline.front.cli.console import Json
+from pipeline.front.cli.jobs import bodies
 from pipeline.front.cli.times import seconds_of
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import transaction

@@ -13,9 +13,9 @@ from pipeline.declare.job import PLAIN
 from pipeline.declare.registry import check_event_body
 from pipeline.declare.waits.next import check_event
 from pipeline.event_links import event_link
-from pipeline.front.cli import bodies
 from pipeline.front.cli.console import Json
-from pipeline.front.cli.jobs import read_id
+from pipeline.front.cli.jobs import bodies
+from pipeline.front.cli.jobs.commands import read_id
 from pipeline.front.cli.times import seconds_of
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import transaction

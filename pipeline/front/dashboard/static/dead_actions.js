@@ -4,9 +4,11 @@ import { post } from "/static/api.js";
 import { sendCanary } from "/static/canary.js";
 import { ask, field } from "/static/dialog.js";
 import { h } from "/static/dom.js";
-import { plural } from "/static/format.js";
+import { CAP, capped, plural } from "/static/format.js";
 
 const MOST = 5000;
+const AT_ONCE = 1000;
+const jobsOf = (group) => (group.jobs >= CAP ? `${capped(group.jobs)} jobs` : plural(group.jobs, "job"));
 
 export function replayOne(group, sample, { refresh }) {
   ask({
@@ -50,7 +52,7 @@ export function replayRest(group, { refresh }) {
     ),
   ];
   ask({
-    title: `Replay ${plural(group.jobs, "job")}?`,
+    title: `Replay ${jobsOf(group)}?`,
     text: `${group.cause} in ${group.workflow} › ${group.phase}`,
     fields,
     yes: "Replay them",
@@ -68,15 +70,22 @@ export function replayRest(group, { refresh }) {
 
 export function discard(group, { refresh }) {
   ask({
-    title: `Discard ${plural(group.jobs, "job")}?`,
-    text: "They leave the dead letters, become cancelled and keep your reason. This cannot be undone.",
+    title: `Discard ${jobsOf(group)}?`,
+    text: "All of the group leave the dead letters, become cancelled and keep your reason.",
     danger: true,
     fields: [field("Reason", h("input", { name: "reason", maxlength: 1000, required: true }))],
     yes: "Discard them",
-    act: async ({ reason }) => {
-      const { jobs, more } = await post("/v1/dead/discard", { group: group.group, limit: MOST, reason });
+    act: async ({ reason }, { progress, stopped }) => {
+      let done = 0;
+      let more = true;
+      while (more && !stopped()) {
+        const answer = await post("/v1/dead/discard", { group: group.group, limit: AT_ONCE, reason });
+        done += answer.jobs;
+        more = answer.more && answer.jobs > 0;
+        progress(`${plural(done, "job")} discarded`);
+      }
       await refresh();
-      return `Discarded ${plural(jobs, "job")}${more ? "; there are more" : ""}.`;
+      return `Discarded ${plural(done, "job")}${more ? "; there are more" : ""}.`;
     },
   });
 }

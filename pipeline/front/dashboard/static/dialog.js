@@ -4,7 +4,8 @@ import { h } from "/static/dom.js";
 import { say, warn } from "/static/notices.js";
 
 /** Asks, and calls `act(fields)` on yes; the dialog stays, with the server's words, until that succeeded.
- *  `act` returns the sentence to say. `fields` are elements with a name. */
+ *  `act(fields, {progress, stopped})` returns the sentence to say. What takes long says how far it is, and looks whether
+ *  the dialog was closed in the meantime. `fields` are elements with a name. */
 export function ask({ title, text, fields = [], yes, danger = false, act }) {
   const wrong = h("p", { class: "wrong-answer", role: "alert" });
   const button = h("button", { type: "submit", class: danger ? "danger" : "primary" }, yes);
@@ -17,8 +18,14 @@ export function ask({ title, text, fields = [], yes, danger = false, act }) {
     wrong,
     h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), button),
   );
+  const far = h("p", { class: "soft", role: "status" });
+  form.insertBefore(far, wrong);
+  let closed = false;
   const dialog = h("dialog", { "aria-labelledby": "question" }, form);
-  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("close", () => {
+    closed = true;
+    dialog.remove();
+  });
   document.body.append(dialog);
   dialog.showModal();
 
@@ -27,7 +34,8 @@ export function ask({ title, text, fields = [], yes, danger = false, act }) {
     button.disabled = true;
     wrong.textContent = "";
     try {
-      const said = await act(Object.fromEntries(new FormData(form)));
+      const progress = (text) => (far.textContent = text);
+      const said = await act(Object.fromEntries(new FormData(form)), { progress, stopped: () => closed });
       dialog.close();
       if (said) say(said);
     } catch (problem) {

@@ -1,7 +1,7 @@
 // Numbers and times for people.
 
 const number = new Intl.NumberFormat("en");
-const CAP = 10_000;
+export const CAP = 10_000;
 let skew = 0;
 
 /** The server's clock is the one that counts: ages are told by it. */

@@ -5,7 +5,7 @@ import { button } from "/static/parts.js";
 import { h, patch, s } from "/static/dom.js";
 import { entries } from "/static/extensions.js";
 import { capped } from "/static/format.js";
-import { live } from "/static/live.js";
+import { hands, live } from "/static/live.js";
 import { openSubmit } from "/static/views/submit.js";
 
 const VIEWS = [
@@ -54,6 +54,7 @@ export function drawHeader(session) {
           !session.open && button("Sign out", signOut, "small"),
         ),
     ),
+    session && nobody(),
   );
   // On a phone the bar scrolls sideways.
   if (here !== shown)
@@ -64,6 +65,17 @@ export function drawHeader(session) {
 function dead() {
   const failed = live.stats?.phases.reduce((sum, phase) => sum + phase.failed, 0);
   return failed ? h("span", { class: "badge" }, capped(failed)) : null;
+}
+
+/** Nothing on the page says as much as this. */
+function nobody() {
+  if (!live.stats || hands(live.stats) > 0) return null;
+  return h(
+    "p",
+    { class: "banner", role: "alert", "data-key": "nobody" },
+    "No worker is alive: jobs are accepted and wait. Start one: ",
+    h("code", null, "dramatiq pipeline.actors --processes 4"),
+  );
 }
 
 function state() {

@@ -17,7 +17,7 @@ export function series(rows, hours, stats) {
     if (sum) add(sum, row, lastPhases.has(row.queue));
   }
   const perMinute = step / MINUTE;
-  standNow(sums[length], stats, perMinute * 60);
+  standNow(sums[length], stats, perMinute * 60, lastPhases);
   const pick = (value) => sums.map(value);
   return {
     times,
@@ -43,13 +43,15 @@ function add(sum, row, isLast) {
 }
 
 /** The step that is not over yet: what stands is known, what ended is told by the last minute's rates. */
-function standNow(sum, stats, seconds) {
-  Object.assign(sum, { waiting: 0, running: 0, succeeded: 0, errors: 0 });
+function standNow(sum, stats, seconds, lastPhases) {
+  Object.assign(sum, { waiting: 0, running: 0, succeeded: 0, errors: 0, ended: 0, failed: 0 });
   for (const phase of stats.phases) {
     sum.waiting += waitingOf(phase) + phase.queued;
     sum.running += phase.running;
     sum.succeeded += phase.succeeded_per_second * seconds;
     sum.errors += (phase.ended_per_second - phase.succeeded_per_second) * seconds;
+    sum.failed += phase.failed_per_second * seconds;
+    if (lastPhases.has(phase.queue)) sum.ended += phase.succeeded_per_second * seconds;
   }
 }
 

@@ -7,7 +7,14 @@ const listeners = new Set();
 let stream = null;
 let timer = null;
 let wanted = false;
+// The server sends once a second; what is older than this is not live.
+const SILENCE = 5000;
+let heard = 0;
+let watch = null;
 export const live = { stats: null, state: "connecting" };
+
+/** How many workers can take jobs, or some of them. */
+export const hands = ({ workers }) => (workers.alive ?? 0) + (workers.not_consuming ?? 0);
 
 export function subscribe(listener) {
   listeners.add(listener);
@@ -28,9 +35,14 @@ export function stop() {
 
 function open() {
   close();
+  heard = performance.now();
+  watch = setInterval(look, 1000);
   stream = new EventSource("/v1/events");
   stream.addEventListener("stats", (event) => arrived(JSON.parse(event.data), "live"));
-  stream.addEventListener("away", () => change("database away"));
+  stream.addEventListener("away", () => {
+    heard = performance.now();
+    change("database away");
+  });
   stream.onerror = () => {
     change("reconnecting");
     // A browser tries again by itself, unless the server refused: then the page asks for a while.
@@ -42,6 +54,15 @@ function close() {
   stream?.close();
   stream = null;
   clearTimeout(timer);
+  clearInterval(watch);
+}
+
+/** A stream that is open and says nothing: the server hangs, or somebody between. */
+function look() {
+  const silent = performance.now() - heard;
+  if (stream?.readyState !== EventSource.OPEN || silent < SILENCE) return;
+  change(`silent for ${Math.round(silent / 1000)} s`);
+  if (silent > 6 * SILENCE) open();
 }
 
 async function fallBack(times) {
@@ -55,6 +76,7 @@ async function fallBack(times) {
 }
 
 function arrived(stats, state) {
+  heard = performance.now();
   setClock(stats.at);
   live.stats = stats;
   change(state);

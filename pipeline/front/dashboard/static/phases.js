@@ -8,7 +8,7 @@ import { words } from "/static/waits.js";
 
 const SLOTS = 20;
 
-export function phases(rows) {
+export function phases(rows, workers) {
   const jobs = (phase, more = "") => `/jobs?workflow=${phase.workflow}&phase=${phase.phase}${more}`;
   const columns = [
     {
@@ -21,7 +21,7 @@ export function phases(rows) {
           phase.phase,
         ),
     },
-    { name: "Pool", cell: pool },
+    { name: "Pool", cell: (phase) => pool(phase, workers > 0) },
     { name: "Waiting", cell: waiting, number: true },
     { name: "Queued", cell: (phase) => zero(phase.queued), number: true },
     { name: "Running", cell: (phase) => zero(phase.running), number: true },
@@ -72,11 +72,12 @@ function waiting(phase) {
 }
 
 /** A square for each processor, and the same in words. */
-function pool({ pool, busy, error, running }) {
+function pool({ pool, busy, error, running }, served) {
   if (pool === null) return h("span", { class: "soft" }, running ? `${running} busy, no limit` : "no limit");
   const working = busy - error;
   const idle = Math.max(0, pool - busy);
-  const words = [working && `${working} busy`, error && `${error} in error`, idle && `${idle} idle`]
+  const free = served ? "idle" : "free, no worker";
+  const words = [working && `${working} busy`, error && `${error} in error`, idle && `${idle} ${free}`]
     .filter(Boolean)
     .join(", ");
   const state = (n) => (n < error ? "error" : n < busy ? "busy" : "idle");

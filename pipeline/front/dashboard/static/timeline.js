@@ -5,12 +5,13 @@ import { duration, moment, percent } from "/static/format.js";
 import { pill, table } from "/static/parts.js";
 
 const KINDS = [
+  "waiting",
   "queued",
   "throttled",
-  "snoozed",
   "not due",
   "waiting for an event",
   "waiting for children",
+  "snoozed",
   "backing off",
   "running",
   "failed",

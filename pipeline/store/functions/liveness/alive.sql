@@ -15,6 +15,6 @@ $$;
 
 -- How a worker is: 'not_consuming' is connected and alive, but does not consume every queue that it should.
 CREATE OR REPLACE FUNCTION pipeline.worker_state(p_worker pipeline.workers) RETURNS text LANGUAGE sql VOLATILE AS $$
-    SELECT CASE WHEN p_worker.stopped_at IS NOT NULL THEN 'stopped' WHEN NOT pipeline.alive(p_worker.id) THEN 'missing'
+    SELECT CASE WHEN p_worker.stopped_at IS NOT NULL THEN CASE WHEN p_worker.died THEN 'died' ELSE 'stopped' END WHEN NOT pipeline.alive(p_worker.id) THEN 'missing'
                 WHEN p_worker.not_consuming <> '{}' THEN 'not_consuming' ELSE 'alive' END
 $$;

@@ -9,7 +9,7 @@ RETURNS TABLE (job_id uuid, fence bigint, status text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     UPDATE pipeline.workers SET heartbeat_at = now(), confirmed_at = least(p_confirmed, heartbeat_at), counters = p_counters,
-                       not_consuming = p_not_consuming, unstarted = p_unstarted, stuck = p_stuck, stopped_at = NULL
+                       not_consuming = p_not_consuming, unstarted = p_unstarted, stuck = p_stuck, stopped_at = NULL, died = false
     WHERE id = p_worker;
     RETURN QUERY
     WITH mine AS (

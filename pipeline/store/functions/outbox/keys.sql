@@ -115,6 +115,7 @@ BEGIN
         SELECT j.id, tag FROM pipeline.jobs j CROSS JOIN unnest(j.tags) AS tag WHERE j.id = ANY (p_jobs)) g
     WHERE t.tag = g.tag AND t.job_id = g.id;
     DELETE FROM pipeline.attempts WHERE job_id = ANY (p_jobs);
+    DELETE FROM pipeline.attempt_logs WHERE job_id = ANY (p_jobs);
     DELETE FROM pipeline.steps WHERE job_id = ANY (p_jobs);
     DELETE FROM pipeline.signals WHERE job_id = ANY (p_jobs);
 END $$;

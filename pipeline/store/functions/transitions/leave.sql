@@ -6,7 +6,7 @@ BEGIN
     IF OLD.status || ' ' || NEW.status <> ALL (ARRAY[
         'pending running', 'pending cancelled', 'pending failed', 'retryable running', 'retryable cancelled', 'retryable failed',
         'running pending', 'running retryable', 'running succeeded', 'running failed', 'running cancelled',
-        'failed pending', 'failed cancelled'])
+        'failed pending', 'failed cancelled', 'cancelled pending'])
     THEN
         RAISE EXCEPTION USING ERRCODE = 'PL007', MESSAGE = format('job %s cannot go from %s to %s', OLD.id, OLD.status, NEW.status),
             HINT = 'use pipeline.cancel, pipeline.replay or pipeline.reset instead of an UPDATE';
@@ -58,12 +58,24 @@ BEGIN
     PERFORM pipeline.wake();
 END $$;
 
--- The name of a failure's group: the kind of error and where it was raised ("ValueError at parse.py:12"). An error
--- without that shape is its first words, with everything that has a digit in it left out.
+-- The name of a failure's group: the kind of error, the status of an HTTP answer, the team's line where it was raised, and
+-- what it said without everything that differs from job to job: quotations, addresses, paths, and words with a digit.
+-- "HTTPStatusError 404 at shop.py:12: # answered # Not Found". An error of the engine has no kind, and mostly no place.
 CREATE OR REPLACE FUNCTION pipeline.cause(p_error text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-    SELECT coalesce(
-        substring(p_error FROM '^([A-Za-z_][A-Za-z0-9_.]{0,79}): ')
-            || coalesce(' at ' || substring(right(p_error, 100) FROM '\(([^():\s]{1,80}:[0-9]{1,6})\)$'), ''),
-        nullif(left(regexp_replace(left(p_error, 200), '\S*[0-9]\S*', '#', 'g'), 100), ''),
-        'unknown')
+    SELECT coalesce(nullif(concat_ws(': ', nullif(concat_ws(' at ', nullif(concat_ws(' ', e.kind, e.status), ''), e.place), ''),
+                                     nullif(left(btrim(n.said), 100), '')), ''), 'unknown')
+    FROM (SELECT split_part(left(p_error, 4000), E'\n', 1) AS line) l CROSS JOIN LATERAL (
+        SELECT substring(l.line FROM '^([A-Za-z_][A-Za-z0-9_.]{0,79})(?: [1-5][0-9]{2})?: ') AS kind,
+               substring(right(l.line, 100) FROM '\(([^():\s]{1,80}:[0-9]{1,6})\)$') AS place,
+               coalesce(substring(l.line FROM '^[A-Za-z_][A-Za-z0-9_.]{0,79} ([1-5][0-9]{2}): '),
+                        substring(left(l.line, 500) FROM
+                            '(?i)\m(?:http|status|code|answered|returned|responded|got)\M[^0-9]{0,12}\m([1-5][0-9]{2})\M')) AS status
+    ) e CROSS JOIN LATERAL (
+        SELECT regexp_replace(regexp_replace(regexp_replace(regexp_replace(left(
+            CASE WHEN e.kind IS NULL THEN l.line ELSE regexp_replace(l.line, '^\S+(?: [1-5][0-9]{2})?: ', '') END, 400),
+            '\s*\([^():\s]{1,80}:[0-9]{1,6}\)$', ''),
+            '(?<!\w)(''[^'']*''|"[^"]*")(?!\w)', '…', 'g'),
+            '\w+://\S+|(?<!\S)/\S+|\S*[0-9]\S*', '#', 'g'),
+            '#(?:[\s,]+#)+', '#', 'g') AS said
+    ) n
 $$;

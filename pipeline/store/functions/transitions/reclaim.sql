@@ -27,7 +27,7 @@ BEGIN
         FROM pipeline.outbox o JOIN pipeline.jobs j ON j.id = o.job_id
         WHERE o.sent_by = v_worker.no AND o.sent_at >= v_worker.confirmed_at;
         -- What was locked keeps the worker on the list, to be looked at again.
-        UPDATE pipeline.workers w SET stopped_at = now() WHERE w.no = v_worker.no
+        UPDATE pipeline.workers w SET stopped_at = now(), died = NOT w.leaving WHERE w.no = v_worker.no
             AND w.id NOT IN (SELECT j.locked_by FROM pipeline.running_jobs j)
             AND NOT EXISTS (SELECT 1 FROM pipeline.outbox o JOIN pipeline.jobs j ON j.id = o.job_id AND j.status <> 'running'
                             WHERE o.sent_by = w.no AND o.sent_at >= w.confirmed_at);

@@ -82,13 +82,15 @@ BEGIN
         RETURN NEXT;
     END LOOP;
     FOR v_row IN
-        SELECT s.job_id, count(*) AS n FROM (SELECT job_id FROM pipeline.steps UNION ALL SELECT job_id FROM pipeline.signals) s
+        SELECT s.job_id, count(*) AS n FROM (SELECT job_id FROM pipeline.steps UNION ALL SELECT job_id FROM pipeline.signals
+                                             UNION ALL SELECT job_id FROM pipeline.attempt_logs) s
         WHERE NOT EXISTS (SELECT 1 FROM pipeline.jobs j WHERE j.id = s.job_id) GROUP BY s.job_id ORDER BY s.job_id
     LOOP
-        problem := 'steps or events without a job'; subject := v_row.job_id; detail := format('%s rows', v_row.n);
+        problem := 'steps, events or logs without a job'; subject := v_row.job_id; detail := format('%s rows', v_row.n);
         IF p_repair THEN
             DELETE FROM pipeline.steps s WHERE s.job_id = v_row.job_id;
             DELETE FROM pipeline.signals s WHERE s.job_id = v_row.job_id;
+            DELETE FROM pipeline.attempt_logs l WHERE l.job_id = v_row.job_id;
         END IF;
         RETURN NEXT;
     END LOOP;

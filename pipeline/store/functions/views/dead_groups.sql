@@ -1,28 +1,25 @@
--- Failed jobs grouped by cause, in the order of their names, from the group after the one given. The index is
--- skipped through from group to group; each is counted up to p_cap. over_time, samples and last_at are of its newest
--- jobs, 200 of them and fewer on a large page; first_at is when its oldest one failed.
-CREATE OR REPLACE FUNCTION pipeline.dead_groups(p_only text, p_workflow text, p_phase text, p_cause text,
-                                                p_most integer, p_cap integer)
-RETURNS TABLE (workflow text, phase text, cause text, jobs integer, first_at timestamptz, last_at timestamptz,
-               over_time jsonb, samples jsonb)
+-- Failed jobs grouped by cause, in the order of their names, no more than p_most groups. The index is skipped through from
+-- group to group; each is counted up to p_cap. last_at is the last failure among its twenty newest jobs.
+CREATE OR REPLACE FUNCTION pipeline.dead_groups(p_only text, p_most integer, p_cap integer)
+RETURNS TABLE (workflow text, phase text, cause text, jobs integer, last_at timestamptz)
 LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
-    workflow := coalesce(p_workflow, p_only, '');
-    phase := coalesce(p_phase, '');
-    cause := coalesce(p_cause, '');
+    workflow := coalesce(p_only, '');
+    phase := '';
+    cause := '';
     FOR i IN 1 .. p_most LOOP
         SELECT j.workflow, j.failed_in, j.cause INTO workflow, phase, cause FROM pipeline.jobs j
         WHERE j.failed_in IS NOT NULL
           AND (j.workflow, j.failed_in, j.cause) > (dead_groups.workflow, dead_groups.phase, dead_groups.cause)
         ORDER BY j.workflow, j.failed_in, j.cause LIMIT 1;
         EXIT WHEN NOT FOUND OR workflow <> p_only;
-        SELECT g.jobs, g.first_at, g.last_at, g.over_time, g.samples INTO jobs, first_at, last_at, over_time, samples
-        FROM pipeline.dead_group(workflow, phase, cause, p_cap, greatest(least(200, 5000 / p_most), 3)) g;
+        SELECT g.last_at, g.jobs INTO last_at, jobs FROM pipeline.dead_group(workflow, phase, cause, p_cap, 20) g;
         RETURN NEXT;
     END LOOP;
 END $$;
 
+-- One of them: over_time, samples and last_at are of its p_newest newest jobs; first_at is when its oldest one failed.
 CREATE OR REPLACE FUNCTION pipeline.dead_group(p_workflow text, p_phase text, p_cause text, p_cap integer, p_newest integer)
 RETURNS TABLE (jobs integer, first_at timestamptz, last_at timestamptz, over_time jsonb, samples jsonb) LANGUAGE sql STABLE AS $$
     WITH newest AS MATERIALIZED (

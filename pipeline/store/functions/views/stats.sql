@@ -27,9 +27,9 @@ LANGUAGE sql STABLE AS $$
                SELECT u.reason, sum(u.n)::integer AS n FROM (
                    SELECT t.reason, t.n FROM timed t WHERE t.phase_id = ph.id
                    UNION ALL
-                   SELECT coalesce(g.reason, 'gate'), count(*) FROM (SELECT o.reason FROM pipeline.outbox o
-                       WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL LIMIT p_cap) g
-                   GROUP BY g.reason) u
+                   SELECT pipeline.gate_reason(ph), g.n FROM (SELECT count(*) AS n FROM (SELECT 1 FROM pipeline.outbox o
+                       WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL LIMIT p_cap) c) g
+                   WHERE g.n > 0) u
                GROUP BY u.reason) w), '{}'),
            coalesce(out.queued, 0),
            coalesce(out.running, 0),

@@ -1,4 +1,4 @@
--- Where a job's time went. Parts follow one another without a gap and add up to the job's age. 'failed' is the
+-- Where a job's time went. 'waiting' is at the gate: for a place in the pool or the queue, or for the relay. Parts follow one another without a gap and add up to the job's age. 'failed' is the
 -- time a job lay failed until it was replayed. Where the history of earlier waits was not kept (see pipeline.record_attempt), they
 -- are one part, 'snoozed'.
 CREATE OR REPLACE FUNCTION pipeline.timeline(p_job uuid)
@@ -32,7 +32,7 @@ LANGUAGE sql STABLE AS $$
             (1, CASE b.wait_reason WHEN 'backoff' THEN 'backing off' WHEN 'throttled' THEN 'throttled' WHEN 'after' THEN 'not due'
                     WHEN 'children' THEN 'waiting for children' WHEN 'event' THEN 'waiting for an event' WHEN 'signalled' THEN 'waiting for an event'
                     ELSE 'snoozed' END, b.ready_at, b.due),
-            (2, 'throttled', b.due, b.sent),
+            (2, 'waiting', b.due, b.sent),
             (3, 'queued', b.sent, b.begin),
             (4, 'running', b.begin, b.finished_at)) AS p(n, part, t0, t1)
         WHERE p.t1 > p.t0 OR (p.n = 4 AND b.started_at IS NOT NULL)

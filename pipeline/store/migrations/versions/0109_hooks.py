@@ -5,7 +5,7 @@ from pathlib import Path
 from alembic import op
 
 revision = "0109"
-down_revision = "0107"
+down_revision = "0108"
 
 
 def upgrade() -> None:

@@ -16,8 +16,10 @@ const address = (query) => `/dead${queryString(query)}`;
 export const dead = {
   title: () => "Dead letters",
   every: 2,
-  async load({ query: { workflow, cursor, group }, live }) {
-    const asked = group ? get("/v1/dead/jobs", { group, cursor }) : get("/v1/dead", { workflow, cursor, limit: 20 });
+  async load({ query: { workflow, sort, words, cursor, group }, live }) {
+    const asked = group
+      ? get("/v1/dead/jobs", { group, cursor })
+      : get("/v1/dead", { workflow, sort, words, cursor, limit: 20 });
     const [page, stats] = await Promise.all([asked, live.stats ?? get("/v1/stats"), follow()]);
     return { page, workflows: [...new Set(stats.phases.map((phase) => phase.workflow))], group };
   },
@@ -33,12 +35,31 @@ function groups({ items, next }, workflows, context) {
     [["", "All workflows"], ...workflows.map((name) => [name, name])],
     query.workflow,
   );
+  const order = select(
+    { name: "sort", onchange: (event) => refine({ sort: event.target.value, cursor: null }) },
+    [
+      ["", "Most jobs first"],
+      ["newest", "Newest first"],
+    ],
+    query.sort,
+  );
+  const words = h("input", {
+    name: "words",
+    type: "search",
+    placeholder: "Search causes",
+    value: query.words ?? "",
+    maxlength: 200,
+    onchange: (event) => refine({ words: event.target.value.trim() || null, cursor: null }),
+  });
+  const labelled = (label, control) => h("label", null, h("span", { class: "hidden" }, label), control);
   return [
-    heading("Dead letters", { aside: h("label", null, h("span", { class: "hidden" }, "Workflow"), choice) }),
+    heading("Dead letters", {
+      aside: [labelled("Cause", words), labelled("Order", order), labelled("Workflow", choice)],
+    }),
     h(
       "p",
       { class: "lead", "data-key": "lead" },
-      "Jobs that failed for good, grouped by the kind of error and where it was raised. They stay until they are replayed or discarded, or for PIPELINE_KEEP_FAILED_DAYS if that is set.",
+      "Jobs that failed for good, grouped by the kind of error, where it was raised and what it said. They stay until they are replayed or discarded, or for PIPELINE_KEEP_FAILED_DAYS if that is set.",
     ),
     [...canaries.values()]
       .filter((canary) => !items.some((group) => group.group === canary.group.group))

@@ -6,6 +6,7 @@ import { h } from "/static/dom.js";
 import { duration, moment, seconds, short } from "/static/format.js";
 import { button, cut, heading, json, pill, progress, section, table, when } from "/static/parts.js";
 import { timeline } from "/static/timeline.js";
+import { errorOf, log } from "/static/views/job_log.js";
 import { say } from "/static/notices.js";
 import { childrenOf, eventsOf, parentLink, waitsFor, words } from "/static/waits.js";
 
@@ -20,7 +21,7 @@ export const job = {
       ? `Job ${short(after.job.id)} ${after.job.status}.`
       : null,
   render(found, context) {
-    const { job, body, result, timeline: parts, attempts, steps, output } = found;
+    const { job, body, whole, result, timeline: parts, attempts, steps, output, why } = found;
     return [
       h(
         "nav",
@@ -30,7 +31,7 @@ export const job = {
         h("a", { href: `/jobs?workflow=${job.workflow}` }, job.workflow),
       ),
       heading([pill(job.status), h("span", { class: "mono id" }, job.id)], {
-        aside: context.mayAct ? actions(job, context) : null,
+        aside: context.mayAct ? actions(job, context, whole ? body : null) : null,
       }),
       facts(found),
       job.error_message &&
@@ -39,6 +40,7 @@ export const job = {
           { class: "error", "aria-label": "Error", "data-key": "error" },
           h("h2", null, "Error"),
           cut(job.error_message),
+          why && log(why),
         ),
       childrenOf(job, found.children),
       eventsOf(found, context, ENDED.has(job.status)),
@@ -50,7 +52,7 @@ export const job = {
           "Attempts",
           table({
             label: "Attempts",
-            columns: ATTEMPTS,
+            columns: attemptColumns(job, context),
             rows: attempts,
             key: (one) => String(one.fence),
             empty: "No attempt has ended yet.",
@@ -83,8 +85,8 @@ export const job = {
 };
 
 function facts(found) {
-  const { job } = found;
-  const waits = waitsFor(found) ?? (job.wait_reason && words(job.wait_reason));
+  const { job, due_at: due } = found;
+  const waits = waitsFor(found) ?? (found.waits_for && words(found.waits_for));
   const fact = (name, ...value) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value));
   return h(
     "dl",
@@ -97,12 +99,12 @@ function facts(found) {
       ? fact("Took", duration(seconds(job.created_at, job.completed_at)))
       : fact("Age", duration(Math.floor(seconds(job.created_at)))),
     job.completed_at && fact("Ended", when(job.completed_at)),
-    job.next_retry_at && !job.completed_at && !found.waiting && fact("Due", when(job.next_retry_at)),
-    waits && !job.completed_at && job.status !== "running" && fact("Waits for", waits),
+    waits && fact("Waits for", waits),
+    due && !found.waiting && fact("Due", when(due)),
     found.parent && fact("Child of", parentLink(found)),
     job.progress_total && fact("Progress", progress(job.progress_done ?? 0, job.progress_total, { label: "Progress" })),
     job.priority !== null && fact("Priority", job.priority),
-    job.rate_limit && fact("RateLimit", job.rate_limit),
+    job.rate_limit && fact("Rate limit", job.rate_limit),
     job.batch_id && fact("Batch", h("span", { class: "mono", title: job.batch_id }, short(job.batch_id))),
     job.locked_by && fact("Worker", h("span", { class: "mono" }, job.locked_by)),
     fact(
@@ -114,13 +116,15 @@ function facts(found) {
   );
 }
 
-function actions(job, { refresh }) {
+function actions(job, { refresh }, body) {
   const name = `job ${short(job.id)}`;
   if (job.status === "failed")
     return [
       button("Replay", () => replay(job, name, refresh), "primary"),
+      body && button("Edit and replay…", () => edit(job, name, body, refresh)),
       button("Discard", () => discard(job, name, refresh)),
     ];
+  if (job.status === "cancelled") return button("Replay", () => replay(job, name, refresh));
   if (ENDED.has(job.status)) return null;
   return button("Cancel", () => cancel(job, name, refresh), "danger");
 }
@@ -128,7 +132,7 @@ function actions(job, { refresh }) {
 function cancel(job, name, refresh) {
   ask({
     title: `Cancel ${name}?`,
-    text: "Nothing of a running attempt is kept. A cancelled job cannot be started again.",
+    text: "Nothing of a running attempt is kept. It can be replayed.",
     yes: "Cancel the job",
     danger: true,
     fields: [
@@ -159,6 +163,28 @@ function replay(job, name, refresh) {
   });
 }
 
+function edit(job, name, body, refresh) {
+  const text = h("textarea", { name: "body", rows: 12, spellcheck: "false", class: "mono", required: true });
+  text.value = JSON.stringify(body, null, 2);
+  ask({
+    title: `Replay ${name} with another payload?`,
+    text: `Its phase ${job.phase} starts again with fresh budgets. What earlier phases returned stays.`,
+    yes: "Replay the job",
+    fields: [field("Payload", text)],
+    act: async ({ body }) => {
+      let parsed;
+      try {
+        parsed = JSON.parse(body);
+      } catch (problem) {
+        throw new Error(`This is not JSON: ${problem.message}`);
+      }
+      await post(`/v1/jobs/${job.id}/replay`, { body: parsed });
+      await refresh();
+      return `Started ${name} again.`;
+    },
+  });
+}
+
 function discard(job, name, refresh) {
   ask({
     title: `Discard ${name}?`,
@@ -181,6 +207,11 @@ function copy(text) {
   });
 }
 
+const attemptColumns = (job, context) => [
+  ...ATTEMPTS,
+  { name: "Error", wide: true, cell: (one) => errorOf(job, one, context) },
+];
+
 const ATTEMPTS = [
   { name: "Outcome", cell: (one) => pill(one.outcome.replace("_", " "), one.outcome) },
   { name: "Phase", cell: (one) => one.phase },
@@ -192,11 +223,6 @@ const ATTEMPTS = [
     cell: (one) => (one.started_at ? duration(seconds(one.started_at, one.finished_at)) : "–"),
   },
   { name: "Worker", cell: (one) => h("span", { class: "mono soft" }, one.worker ?? "–") },
-  {
-    name: "Error",
-    wide: true,
-    cell: (one) => (one.error ? cut(one.error, 160) : waited(one)),
-  },
 ];
 
 const STEPS = [
@@ -206,5 +232,3 @@ const STEPS = [
   { name: "Bytes", number: true, cell: (one) => one.size.toLocaleString("en") },
   { name: "Result", wide: true, cell: (one) => cut(one.preview, 160) },
 ];
-
-const waited = ({ wait_reason: reason }) => reason && h("span", { class: "soft" }, `after ${words(reason)}`);

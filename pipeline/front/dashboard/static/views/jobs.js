@@ -2,29 +2,34 @@
 
 import { get, queryString } from "/static/api.js";
 import { h } from "/static/dom.js";
-import { duration, seconds } from "/static/format.js";
+import { attempt } from "/static/dialog.js";
+import { duration, now, seconds } from "/static/format.js";
+import { canCancel, canReplay, cancelAll, filterOf, replayAll } from "/static/many.js";
 import { warn } from "/static/notices.js";
-import { heading, jobLink, pager, pill, progress, select, table, when } from "/static/parts.js";
+import { button, heading, jobLink, pager, pill, progress, select, table, when } from "/static/parts.js";
 import { go, refine } from "/static/router.js";
 import { words } from "/static/waits.js";
 
-const STATES = ["pending", "running", "retryable", "succeeded", "failed", "cancelled"];
+const STATES = ["unfinished", "pending", "running", "retryable", "succeeded", "failed", "cancelled"];
 const ID = /[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}/i;
+/** Ids begin with the time they were made at. */
+const BEGINNING = /^01[0-9a-f]{6}[0-9a-f-]*$/i;
 const address = (query) => `/jobs${queryString(query)}`;
 
 export const jobs = {
   title: ({ query }) => (query.status ? `Jobs: ${query.status}` : "Jobs"),
   every: 2,
-  async load({ query: { workflow, phase, status, cursor }, live }) {
+  async load({ query, live }) {
     const [page, stats] = await Promise.all([
-      get("/v1/jobs", { workflow, phase, status, cursor, limit: 50 }),
+      get("/v1/jobs", { ...asked(query), cursor: query.cursor, limit: 50 }),
       live.stats ?? get("/v1/stats"),
     ]);
     return { ...page, phases: stats.phases };
   },
-  render({ items, next, phases }, { query }) {
+  render({ items, next, phases }, context) {
+    const { query } = context;
     return [
-      heading("Jobs"),
+      heading("Jobs", { aside: context.mayAct && items.length > 0 ? actions(query, context) : null }),
       filters(phases, query),
       table({
         label: "Jobs",
@@ -37,6 +42,24 @@ export const jobs = {
     ];
   },
 };
+
+/** A time since then stands in the address as its length. */
+const asked = (query) => ({ ...filterOf(query), since: sinceOf(query.since) });
+const sinceOf = (hours) => (hours ? new Date(now() - Number(hours) * 3_600_000).toISOString() : null);
+const SINCE = [
+  ["", "Any time"],
+  ["1", "Last hour"],
+  ["24", "Last day"],
+  ["168", "Last week"],
+];
+
+function actions(query, context) {
+  const all = (act) => () => attempt(() => act(asked(query), context));
+  return [
+    canReplay(query.status) && button("Replay all…", all(replayAll)),
+    canCancel(query.status) && button("Cancel all…", all(cancelAll), "danger quiet"),
+  ];
+}
 
 function filters(phases, query) {
   const workflows = [...new Set(phases.map((phase) => phase.workflow))];
@@ -83,16 +106,27 @@ function filters(phases, query) {
       ),
     ),
     h(
+      "label",
+      null,
+      h("span", { class: "hidden" }, "Submitted"),
+      select(
+        { name: "since", onchange: (event) => choose({ since: event.target.value }) },
+        SINCE,
+        query.since,
+      ),
+    ),
+    h(
       "form",
       { role: "search", onsubmit: find },
       h(
         "label",
         null,
-        h("span", { class: "hidden" }, "Job id"),
+        h("span", { class: "hidden" }, "Job id, tag or error"),
         h("input", {
-          name: "id",
+          name: "words",
           type: "search",
-          placeholder: "Find by job id",
+          placeholder: "Job id, #tag or error",
+          value: wordsOf(query),
           autocomplete: "off",
           spellcheck: "false",
           maxlength: 200,
@@ -104,11 +138,18 @@ function filters(phases, query) {
 
 function find(event) {
   event.preventDefault();
-  const typed = new FormData(event.currentTarget).get("id").trim();
+  const typed = new FormData(event.currentTarget).get("words").trim();
   const found = ID.exec(typed);
-  if (found) go(`/jobs/${found[0].toLowerCase()}`);
-  else if (typed) warn(`"${typed.slice(0, 60)}" is not a job id; it looks like 01a1e35a-acab-720d-861a-d34a819014b2`);
+  if (found) return go(`/jobs/${found[0].toLowerCase()}`);
+  const nothing = { cursor: null, id: null, tag: null, error: null };
+  if (typed.startsWith("#")) return refine({ ...nothing, tag: typed.slice(1) });
+  if (BEGINNING.test(typed)) return refine({ ...nothing, id: typed.toLowerCase() });
+  if (typed.length === 1) return warn("Type two letters or more.");
+  refine({ ...nothing, error: typed || null });
 }
+
+/** What was searched for. */
+const wordsOf = ({ id, tag, error }) => id || error || (tag ? `#${tag}` : "");
 
 export const COLUMNS = [
   { name: "State", cell: (job) => pill(job.status) },

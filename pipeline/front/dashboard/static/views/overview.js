@@ -4,6 +4,7 @@ import { get } from "/static/api.js";
 import { chart } from "/static/chart.js";
 import { h } from "/static/dom.js";
 import { capped, count, duration, percent, rate } from "/static/format.js";
+import { hands } from "/static/live.js";
 import { series, waitingOf } from "/static/history.js";
 import { heading, section } from "/static/parts.js";
 import { phases } from "/static/phases.js";
@@ -30,7 +31,7 @@ export const overview = {
       heading("Overview", { aside: ranges(hours) }),
       tiles(stats),
       h("div", { class: "charts" }, charts(found)),
-      section("Phases", phases(stats.phases)),
+      section("Phases", phases(stats.phases, hands(stats))),
     ];
   },
 };

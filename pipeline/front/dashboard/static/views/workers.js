@@ -32,7 +32,7 @@ const COLUMNS = [
   {
     name: "Heartbeat",
     number: true,
-    cell: (worker) => (worker.state === "stopped" ? when(worker.heartbeat_at) : `${about(worker.age)} ago`),
+    cell: (worker) => (["stopped", "died"].includes(worker.state) ? when(worker.heartbeat_at) : `${about(worker.age)} ago`),
   },
   { name: "Started", cell: (worker) => when(worker.started_at) },
   { name: "Queues", wide: true, cell: queues },

@@ -1,37 +1,44 @@
-"""Commands about jobs: submit, jobs, status, result, cancel, replay, workers."""
+"""Commands about jobs: submit, jobs, result, cancel, replay."""
 
 from __future__ import annotations
 
 import json
 from datetime import timedelta
-from socket import gethostname
 from typing import Annotated, Any, cast, get_args
 from uuid import UUID
 
 import typer
 from rich.markup import escape
 from rich.table import Column, Table
+from sqlalchemy import Connection
 
 from pipeline.declare.errors import BadInput, JobCancelled, JobFailed
 from pipeline.declare.options import Until
+from pipeline.declare.registry import body_codec
 from pipeline.declare.states import Status
-from pipeline.front.cli import bodies
 from pipeline.front.cli.console import Json, console
+from pipeline.front.cli.jobs import bodies, many
 from pipeline.front.cli.times import seconds_of
-from pipeline.front.cli.waits import words
-from pipeline.front.cli.workflows import check_phase, load_workflows, need_workflows
+from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import transaction
+from pipeline.front.many import cancel as cancel_many
+from pipeline.front.many import replay as replay_many
+from pipeline.front.many import to_cancel, to_replay
 from pipeline.handle import JobHandle
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
+from pipeline.store.gateway import client
+from pipeline.store.gateway.callers import run
+from pipeline.store.gateway.client import Where
 
 out = console()
+MATCH = "All jobs that match: workflow, phase, status, tag, since, until, id, error."
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     app.command(cls=bodies.WithBody)(submit)
-    for command in (jobs, status, result, cancel, replay, workers):
+    for command in (jobs, result, cancel, replay):
         app.command()(command)
 
 
@@ -76,15 +83,22 @@ def jobs(
     *,
     workflow: Annotated[str | None, typer.Option(help="Only jobs of this workflow.")] = None,
     phase: Annotated[str | None, typer.Option(help="Only jobs in this phase.")] = None,
-    status: Annotated[Status | None, typer.Option(help="Only jobs in this state.")] = None,
+    status: Annotated[str | None, typer.Option(metavar="STATE", help="A state, or unfinished.")] = None,
     tag: Annotated[str | None, typer.Option(help="Only jobs with this tag.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Submitted since then: 2h, or a date.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Submitted before then: 2h, or a date.")] = None,
+    id: Annotated[str | None, typer.Option(metavar="DIGITS", help="The beginning of the id.")] = None,  # noqa: A002
+    error: Annotated[str | None, typer.Option(metavar="TEXT", help="A text in the error, in any case.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
     after: Annotated[str | None, typer.Option(metavar="JOB", help="The next page: jobs older than this one.")] = None,
     as_json: Json = False,
 ) -> None:
     """List jobs, newest first."""
     before = None if after is None else read_id(after)
-    found = _list(before, limit, workflow=workflow, phase=phase, status=status, tag=tag)
+    wanted = many.where_of(
+        workflow=workflow, phase=phase, status=status, tag=tag, since=since, until=until, id=id, error=error
+    )
+    found = _list(wanted, before, limit)
     if as_json:
         print(json.dumps(found, default=str))
         return
@@ -104,31 +118,13 @@ def jobs(
         print(f"for older ones, add: --after {found[-1]['id']}")
 
 
-def _list(
-    before: UUID | None,
-    limit: int,
-    *,
-    workflow: str | None,
-    phase: str | None,
-    status: Status | None,
-    tag: str | None,
-) -> list[dict[str, Any]]:
+def _list(where: Where, before: UUID | None, limit: int) -> list[dict[str, Any]]:
     """As many as were asked for: a page can be short although older jobs match as well."""
     found: list[dict[str, Any]] = []
-    with transaction() as connection:
-        check_phase(connection, workflow, phase)
     while True:
         with transaction() as connection:
-            page, before = inspect.jobs(
-                connection,
-                workflow=workflow,
-                phase=phase,
-                status=status,
-                tag=tag,
-                before=before,
-                limit=limit - len(found),
-            )
-        found += page
+            ids, before = client.find(connection, where, before, limit - len(found))
+            found += inspect.jobs(connection, ids)
         if before is None or len(found) == limit:
             return found
 
@@ -136,16 +132,6 @@ def _list(
 def job_column() -> Column:
     """The id is what the next command needs: it is never cut, however narrow the terminal."""
     return Column("job", no_wrap=True, min_width=36)
-
-
-def status(job: str, as_json: Json = False) -> None:
-    """Show a job: where it is, where its time went, and what its workflow stored."""
-    need_workflows()  # they say how to read what they stored
-    found = inspect.describe(read_id(job))
-    if as_json:
-        print(json.dumps(found, default=str))
-        return
-    show(found)
 
 
 def result(
@@ -164,125 +150,68 @@ def result(
     out.print_json(data=found)
 
 
-def cancel(job: str) -> None:
-    """Cancel a job that has not ended; nothing of a running attempt is kept."""
+def cancel(
+    job: Annotated[str | None, typer.Argument(help="A job's id.")] = None,
+    where: Annotated[str | None, typer.Option("--where", help=MATCH)] = None,
+    reason: Annotated[str, typer.Option(help="Why; it stays with the job.")] = "cancelled by request",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Cancel a job that has not ended, or all that match; nothing of running attempts is kept."""
+    if (wanted := _one_way(job, where)) is not None:
+        done = many.do("cancel", to_cancel(wanted), cancel_many(reason), yes=yes)
+        print(f"cancelled {done} jobs")
+        return
     with transaction() as connection:
-        done = steer.cancel(connection, read_id(job))
-    if not done:
+        cancelled = steer.cancel(connection, read_id(str(job)), reason)
+    if not cancelled:
         raise BadInput(f"job {job} does not exist or has already finished; see: pipeline status {job}")
     print(f"cancelled {job}")
 
 
-def replay(job: str) -> None:
-    """Run a failed job's phase again, with fresh budgets."""
-    send_again(job)
+def replay(
+    job: Annotated[str | None, typer.Argument(help="A job's id.")] = None,
+    where: Annotated[str | None, typer.Option("--where", help=MATCH)] = None,
+    body: Annotated[str | None, typer.Option(metavar="JSON", help="In place of the job's body.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Run the phase of a failed or cancelled job again, or of all that match, with fresh budgets."""
+    if (wanted := _one_way(job, where)) is not None:
+        if body is not None:
+            raise BadInput("--body is for one job")
+        done = many.do("replay", to_replay(wanted), replay_many, yes=yes)
+        print(f"sent again {done} jobs")
+        return
+    send_again(str(job), body)
     print(f"sent again {job}")
 
 
-def send_again(job: str) -> None:
-    """Fails when the job is not failed, or when another one has its key."""
+def _one_way(job: str | None, where: str | None) -> Where | None:
+    """The filter, or None if a job is named."""
+    if (job is None) == (where is None):
+        raise BadInput(f"name a job, or say which: {many.EXAMPLE}")
+    return None if where is None else many.read(where)
+
+
+def send_again(job: str, body: str | None = None) -> None:
+    """Fails when the job is neither failed nor cancelled, or when another one has its key."""
     with transaction() as connection:
-        done = steer.replay(connection, read_id(job))
+        encoded = None if body is None else _body(connection, job, body)
+        done = run(connection, client.replay(read_id(job), encoded))
         now = inspect.status(connection, read_id(job))
-    if not done and now == Status.FAILED:
+    if not done and now in (Status.FAILED, Status.CANCELLED):
         raise BadInput(f"job {job} was not replayed: {inspect.WITHOUT_ITS_KEY}")
     if not done:
-        raise BadInput(f"job {job} is not failed, so there is nothing to replay; see: pipeline status {job}")
+        raise BadInput(f"job {job} is not failed or cancelled; there is nothing to replay; see: pipeline status {job}")
 
 
-def workers(
-    as_json: Json = False,
-    ready: Annotated[
-        bool, typer.Option("--ready", help="Exit non-zero unless every worker on this host is alive and consuming.")
-    ] = False,
-) -> None:
-    """Worker processes, living and recently gone."""
-    rows = inspect.workers()
-    if ready:
-        _all_ready([row for row in rows if row["host"] == gethostname() and row["state"] != "stopped"])
-        return
-    if as_json:
-        print(json.dumps(rows, default=str))
-        return
-    table = Table("worker", "state", "threads", "running", "stuck", "heartbeat", "since")
-    for row in rows:
-        table.add_row(
-            row["id"],
-            row["state"],
-            str(row["threads"]),
-            str(row["running"]),
-            str(row["stuck"] or ""),
-            f"{row['age']:.0f} s ago",
-            f"{row['started_at']:%F %T}",
-        )
-    out.print(table)
-
-
-def _all_ready(rows: list[dict[str, Any]]) -> None:
-    """For a container's health check: a worker that lives and hears nothing is no worker."""
-    wrong = [
-        f"{row['id']} is {row['state']}: {', '.join(row['not_consuming'])}" for row in rows if row["state"] != "alive"
-    ]
-    if not rows or wrong:
-        raise BadInput(
-            "; ".join(wrong) or f"no worker runs on {gethostname()}: start one with dramatiq pipeline.actors"
-        )
-    print(f"{len(rows)} ready")
-
-
-def show(found: dict[str, Any]) -> None:
-    """One job for people."""
-    job = found["job"]
-    out.print(
-        f"[bold]{job['id']}[/bold]  {job['workflow']}.{job['phase']}  [bold]{job['status']}[/bold]", highlight=False
-    )
-    for name in (
-        "attempts",
-        "crashes",
-        "priority",
-        "trace_id",
-        "idempotency_key",
-        "expires_at",
-        "wait_reason",
-        "next_retry_at",
-        "locked_by",
-        "error_message",
-    ):
-        if job[name]:
-            out.print(f"  {name.replace('_', ' ')}: {job[name]}", highlight=False, markup=False)
-    if job["tags"]:
-        out.print(f"  tags: {', '.join(job['tags'])}", highlight=False, markup=False)
-    for line in words.lines(found):
-        out.print(f"  {line}", highlight=False, markup=False)
-    table = Table("phase", "try", "what", "seconds", "how it ended", "worker", "error")
-    for part in found["timeline"]:
-        table.add_row(
-            part["phase"],
-            str(part["attempt"]),
-            part["part"],
-            f"{part['seconds']:.3f}",
-            part["outcome"] or "",
-            part["worker"] or "",
-            (part["error"] or "")[:80],
-        )
-    out.print(table)
-    if found["steps"]:
-        out.print(_steps(found["steps"]))
-    if found["events"]:
-        out.print(words.table(found["events"]))
-    if job["result"]:
-        out.print_json(data=job["result"])
-    if found["output"] is not None:
-        out.print_json(data=json.loads(json.dumps(found["output"], default=str)))
-
-
-def _steps(found: list[dict[str, Any]]) -> Table:
-    """The oldest first."""
-    table = Table("phase", "step", "kept", "bytes", "result")
-    for step in reversed(found):
-        preview = step["preview"] if len(step["preview"]) <= 80 else f"{step['preview'][:80]}…"
-        table.add_row(step["phase"], escape(step["name"]), f"{step['at']:%F %T}", str(step["size"]), escape(preview))
-    return table
+def _body(connection: Connection, job: str, body: str) -> str:
+    """As the job's workflow has it."""
+    load_workflows()
+    found = inspect.row(connection, read_id(job))
+    if found is None:
+        raise BadInput(f"there is no job {job}")
+    workflow = found["workflow"]
+    return body_codec(workflow).encode(bodies.read(workflow, [body])).decode()
 
 
 def _span(option: str, time: str | None) -> timedelta | None:

@@ -11,9 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from pipeline.declare.errors import BadInput
-from pipeline.front.cli import jobs as cli_jobs
 from pipeline.front.cli.console import Json, console
-from pipeline.front.cli.jobs import job_column, read_id
+from pipeline.front.cli.jobs import commands as cli_jobs
+from pipeline.front.cli.jobs import show as cli_show
+from pipeline.front.cli.jobs.commands import job_column, read_id
 from pipeline.front.database import transaction
 from pipeline.store import inspect
 from pipeline.store.gateway import client
@@ -53,10 +54,13 @@ def list_failed(workflow: str | None = None, limit: int = 50, as_json: Json = Fa
 
 @dead.command("groups")
 def groups(
-    workflow: str | None = None, limit: Annotated[int, typer.Option(min=1, max=1000)] = 50, as_json: Json = False
+    workflow: str | None = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000)] = 50,
+    newest: Annotated[bool, typer.Option("--newest", help="The newest failures first, not the most jobs.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Failed jobs by their cause, each with a sample."""
-    rows = _groups(workflow, limit)
+    """Failed jobs by their cause, each with a sample; those with the most jobs first."""
+    rows = _groups(workflow, limit, "newest" if newest else "jobs")
     if as_json:
         print(json.dumps(rows, default=str))
         return
@@ -70,7 +74,7 @@ def groups(
 @dead.command("show")
 def show(job: str, as_json: Json = False) -> None:
     """A failed job with its history."""
-    cli_jobs.status(job, as_json)
+    cli_show.status(job, as_json)
 
 
 @dead.command("replay")
@@ -130,11 +134,11 @@ def _one_way(jobs: list[str] | None, group: str | None) -> None:
         raise BadInput("name failed jobs (see: pipeline dead list), or one --group (see: pipeline dead groups)")
 
 
-def _groups(workflow: str | None, limit: int) -> list[dict[str, Any]]:
+def _groups(workflow: str | None, limit: int, sort: dead_jobs.Sort = "jobs") -> list[dict[str, Any]]:
     from pipeline.front import dead_jobs
 
     with transaction() as connection:
-        rows = dead_jobs.groups(connection, workflow, None, limit)
+        rows = dead_jobs.groups(connection, workflow, None, limit, sort=sort)
     return [{"id": _short(row["group"]), **row} for row in rows]
 
 

@@ -1,0 +1,1 @@
+"""Commands about jobs: one, those that match, those that failed."""
