@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Generic
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import BadInput, JobCancelled, JobFailed, Misuse
 from pipeline.declare.registry import result_codec
 from pipeline.declare.states import Status
+from pipeline.event_links import event_link
 from pipeline.journey.ends import ends
 from pipeline.journey.submit import cancel, replay, signal
 from pipeline.store.gateway.client import SignalAnswer
@@ -80,6 +82,10 @@ class JobHandle(Generic[Result_co]):
         """Tell the job of an event, in a transaction of its own; see ``pipeline.signal``."""
         return signal(None, self.id, event, body)
 
+    def event_link(self, event: str, *, expires: timedelta = timedelta(days=7), body: object = None) -> str:
+        """An address at which whoever has it can tell the job of the event, once; see ``Job.event_link``."""
+        return event_link(self.id, event, expires=expires, body=body)
+
     def _look(self, seconds: float) -> JobStatus:
         with _answer_expected(self.id):
             return _block(self.id, _at_once(self.id), seconds, "status")
@@ -126,6 +132,10 @@ class AsyncJobHandle(Generic[Result_co]):
     async def signal(self, event: str, body: object = None) -> SignalAnswer:
         """Tell the job of an event, in a transaction of its own; see ``pipeline.signal``."""
         return await asyncio.to_thread(signal, None, self.id, event, body)
+
+    def event_link(self, event: str, *, expires: timedelta = timedelta(days=7), body: object = None) -> str:
+        """As ``JobHandle.event_link``; it needs no waiting."""
+        return event_link(self.id, event, expires=expires, body=body)
 
     async def _look(self, seconds: float) -> JobStatus:
         with _answer_expected(self.id):

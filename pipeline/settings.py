@@ -78,6 +78,15 @@ class Settings(BaseSettings):
         default=None, description="role:token or role:sha256:HASH, …; roles are viewer and operator"
     )
     api_max_body: int = Field(default=1 << 20, ge=1 << 10, description="of a request")
+    api_url: str | None = Field(
+        default=None,
+        pattern=r"^https?://[^\s?#]+$",
+        description="where people reach the API, for links; unset: its own host and port",
+    )
+    event_secret: SecretStr | None = Field(
+        default=None,
+        description="signs links to events; of several, comma-separated, the first signs and all are accepted",
+    )
 
     @field_validator("workflows", mode="before")
     @classmethod
@@ -103,6 +112,11 @@ class Settings(BaseSettings):
         """The database's address as psycopg takes it."""
         scheme, rest = self.database_url.get_secret_value().split("://", 1)
         return f"{scheme.split('+')[0]}://{rest}"
+
+    @property
+    def address_of_api(self) -> str:
+        """Where people reach the API, without a slash at the end."""
+        return self.api_url.rstrip("/") if self.api_url else f"http://{self.api_host}:{self.api_port}"
 
     @property
     def sqlalchemy_url(self) -> str:

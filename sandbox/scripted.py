@@ -33,18 +33,25 @@ SPY = """
     catch (error) {{ found.push("no socket"); }}
     document.getElementById("app").innerHTML = "<h1>Spy</h1><p>" + found.join(", ") + "</p>";
 """
+POLL = """
+    document.getElementById("app").innerHTML = "<h1>Live</h1>";
+    setInterval(() => fetch("/scripted/menu.json?" + Math.random()), 50);
+"""
+AWAY = "const to = {to!r}; location.href = to;"
 BUSY = 'document.title = "Busy"; document.getElementById("app").textContent = "for ever"; while (true) {}'
 GREEDY = "const kept = []; while (true) kept.push(new Array(1e6).fill(Math.random()));"
 
 
 def routes() -> list[BaseRoute]:
-    """``/frames``, ``/scripted``: one that renders, one that spies, one that never ends, one that eats memory."""
+    """``/frames``, and ``/scripted``: one that reads well, and others that do not."""
     return [
         Route("/frames", _frames),
         Route("/scripted", _menu),
         Route("/scripted/menu.json", _dishes),
         Route("/scripted/menu.js", _script),
         Route("/scripted/spy", _spy),
+        Route("/scripted/poll", _poll),
+        Route("/scripted/away", _away),
         Route("/scripted/busy", _busy),
         Route("/scripted/greedy", _greedy),
     ]
@@ -82,6 +89,14 @@ async def _spy(request: Request) -> Response:
     ]
     here = f"ws://{request.url.hostname}:{request.url.port}/"
     return _shell(SPY.format(targets=targets, socket=here))
+
+
+async def _poll(_: Request) -> Response:
+    return _shell(POLL)
+
+
+async def _away(request: Request) -> Response:
+    return _shell(AWAY.format(to=request.query_params.get("to", "/")))
 
 
 async def _busy(_: Request) -> Response:

@@ -8,6 +8,7 @@ from actors.reading import read_in_time
 from actors.refusals import require_success
 from actors.website.hops import next_hop
 from actors.website.page import Frozen, Page, Parsed, parse, parse_page
+from actors.website.soft_errors import NEXT_TO_NOTHING
 from pipeline import Permanent, Transient
 from pipeline.http.client import Fetched
 
@@ -39,10 +40,14 @@ async def read_document(answer: Fetched) -> Document:
 
 
 async def read_rendered(url: str, html: str) -> Document:
-    """What a browser made of a page; it has been everywhere that the page leads to by itself."""
+    """What a browser made of a page; it has been everywhere that the page leads to by itself.
+
+    If there is still next to nothing, what the page needs was refused to it, and the doubt stays.
+    """
     body = html.encode("utf-8", "replace")
     page = await read_in_time(len(body), parse_page, body, url, "text/html; charset=utf-8")
-    return Document(page=page.model_copy(update={"rendered": True, "needs_scripts": False}))
+    empty = len(page.text) < NEXT_TO_NOTHING and not page.headings
+    return Document(page=page.model_copy(update={"rendered": True, "needs_scripts": empty}))
 
 
 def checked(page: Page) -> Page:

@@ -12,6 +12,8 @@ from actors.website.scripts import first_target, leaps, may_lead_on
 SHORT = 700
 # A page that sends its readers on says no more than this.
 LITTLE = 400
+# Less than a sentence: the shell of a page.
+NEXT_TO_NOTHING = 80
 _NOT_FOUND = re.compile(
     r"""\b(?:404|410|403|500|502|503|504)\b[\s:|–—-]*(?:error|not\ found|page|gone|forbidden|fehler|erreur|errore?
     |seite|internal|bad|service)
@@ -106,7 +108,7 @@ def seems_to_need_scripts(reading: Reading) -> bool:
         return True
     if reading.scripts and length < LITTLE and _LEADING.search(" ".join([reading.title, *reading.lines])):
         return True
-    return reading.scripts > 0 and length < 80 and not reading.headings and not reading.frames
+    return reading.scripts > 0 and length < NEXT_TO_NOTHING and not reading.headings and not reading.frames
 
 
 def _length(reading: Reading) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from time import monotonic
 
 from actors.refusals import Refused, unreachable
 from actors.website.browser.render import render
@@ -16,6 +17,8 @@ from pipeline import Permanent
 from pipeline.http.addresses import vet_url
 from pipeline.http.client import Fetched, fetch
 
+# From the beginning of a visit, in seconds: less than the phase's time limit, also with a fetch before and after.
+RENDERED_WITHIN = 80.0
 # Of a frame that is missing the others are still worth reading.
 _MISSING = frozenset({401, 403, 404, 410})
 
@@ -31,6 +34,7 @@ class Visit:
     def __init__(self, settings: WebsiteSettings, pace: Pace | None = None) -> None:
         self._settings = settings
         self._pace = pace
+        self._until = monotonic() + RENDERED_WITHIN
 
     async def page(self, url: str) -> Page:
         """The page that a browser shows for ``url``; raises if there is none that could be analysed."""
@@ -77,7 +81,7 @@ class Visit:
         document = await read_document(answer)
         if document.onward or not document.page.needs_scripts or settings.renderer is None:
             return document
-        rendered = await render(settings.renderer, answer, self._part)
+        rendered = await render(settings.renderer, answer, self._part, self._until - monotonic())
         return document if rendered is None else await read_rendered(rendered.url, rendered.html)
 
     async def _part(self, url: str, accept: str) -> Fetched:

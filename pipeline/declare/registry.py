@@ -179,6 +179,24 @@ def read_body(workflow: str, body: dict[str, Any]) -> Any:
         raise BadBody(workflow, error) from None
 
 
+class BadEvent(BadInput):
+    """An event's body that is not of the type that the waiting phase returns. ``mistakes``: by field."""
+
+    def __init__(self, event: str, phase: str, error: DoesNotFit) -> None:
+        super().__init__(f"the body of event {event!r} does not fit what phase {phase} waits for: {error}")
+        self.mistakes = error.mistakes
+
+
+def check_event_body(workflow: str, phase: str, event: str, body: bytes) -> None:
+    """BadEvent if this JSON cannot be the result of the phase, as far as this process knows it."""
+    known = _workflows.get(workflow)
+    codec = next((one.result for one in known.phases if one.spec.name == phase), PLAIN) if known else PLAIN
+    try:
+        codec.decode(body)
+    except DoesNotFit as error:
+        raise BadEvent(event, f"{workflow}.{phase}", error) from None
+
+
 def find_phase(queue: str) -> DeclaredPhase:
     """The phase that serves ``queue``."""
     for workflow in _workflows.values():

@@ -4,6 +4,7 @@ does in an ``async def`` phase what calling does in a ``def`` phase."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from tempfile import gettempdir
@@ -128,6 +129,10 @@ class Services:
     def ends(self, batch: UUID, after: UUID | None, skip: int, most: int) -> Sequence[Mapping[str, Any]] | LaterRows:
         """How children ended: id, workflow, status, error, result."""
         raise RuntimeError("this job has no database: give the phase a list of End(…) in a test")
+
+    def event_link(self, job: UUID, event: str, expires: timedelta, body: object, fence: int) -> str:
+        """A link that tells the job of an event. In a test it is one that no server takes."""
+        return f"http://test.invalid/v1/events/{event}"
 
     @cached_property
     def calls(self) -> Calls:

@@ -284,13 +284,12 @@ def finished(worker: WorkerProcess, attempt: Attempt, completed: Completed) -> N
 
 def encode_result(phase: DeclaredPhase, done: Done) -> str | None:
     """The phase's result as JSON, refused when it is too big to travel with the job."""
-    if done.result is None:
-        return None
-    if isinstance(done.result, AsJson):
-        return done.result.text
+    if done.result is None or isinstance(done.result, AsJson):
+        return None if done.result is None else done.result.text
     name = phase.spec.name
     try:
-        encoded = without_nul(phase.result.encode(done.result))
+        if b"\\u0000" in (encoded := phase.result.encode(done.result)):
+            without_nul(encoded)
     except DoesNotFit as error:
         raise Misuse(f"phase {name} returned a result that is not what its annotation says: {error}") from None
     except ValueError as error:
@@ -560,7 +559,7 @@ class Advance:
         self._inbound.begin_here(delivery)
 
 
-class AttemptServices(Services):
+class AttemptServices(checkpoint.Linking):
     """What a job reaches while this attempt holds it."""
 
     def __init__(self, attempt: Attempt, folder: Callable[[], Path], keeper: steps.Keeper) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
@@ -11,6 +12,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.declare.errors import database_is_unable
+from pipeline.declare.services import Services
+from pipeline.event_links import event_link
 from pipeline.store import database
 from pipeline.store.gateway import session, settlement
 
@@ -20,6 +23,13 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 FIRST, LONGEST = 0.05, 2.0
+
+
+class Linking(Services):
+    """Links with the secret of the settings."""
+
+    def event_link(self, job: UUID, event: str, expires: timedelta, body: object, fence: int) -> str:
+        return event_link(job, event, expires=expires, body=body, fence=fence)
 
 
 class Interrupted(Interrupt):

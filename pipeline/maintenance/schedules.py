@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import accumulate
 from math import inf
 from time import monotonic
 
@@ -19,8 +20,9 @@ from pipeline.store.gateway import schedules
 from pipeline.store.gateway.schedules import Due, Fired, Wish
 
 log = logs.get("pipeline.schedules")
-# Schedules of one transaction. What reclaim has to do comes between two of them.
+# Schedules and jobs of one transaction, about. What reclaim has to do comes between two of them.
 MOST = 200
+MOST_JOBS = 500
 # A row that somebody else holds is asked for again.
 ASK_AGAIN = 0.5
 # A schedule that cannot be moved on is left alone for so long.
@@ -51,14 +53,14 @@ class Schedules:
         return min(pauses, default=inf)
 
     def _fire(self, connection: Wire, due: Sequence[Due]) -> None:
-        wishes = [_wish(one) for one in due]
+        wishes = _bounded([_wish(one) for one in due])
         try:
             fired = {one.id: one for one in schedules.fire(connection, wishes)}
         except psycopg.Error:
             if connection.closed or connection.broken:
                 raise
             fired = self._one_by_one(connection, wishes)
-        for one, wish in zip(due, wishes, strict=True):
+        for one, wish in zip(due, wishes, strict=False):
             if wish.id in fired:
                 _say(one, wish, fired[wish.id])
             else:
@@ -76,6 +78,12 @@ class Schedules:
                 log.exception("a schedule cannot be moved on; it is tried again", schedule=wish.id)
                 self._left_alone[wish.id] = monotonic() + REST
         return fired
+
+
+def _bounded(wishes: Sequence[Wish]) -> Sequence[Wish]:
+    """The first of them; the others are still due at the next look."""
+    jobs = accumulate(len(wish.moments) for wish in wishes)
+    return [wish for wish, until in zip(wishes, jobs, strict=True) if until <= MOST_JOBS]
 
 
 def _wish(one: Due) -> Wish:

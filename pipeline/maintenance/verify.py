@@ -20,7 +20,12 @@ log = logs.get("pipeline.verify")
 
 # A message is on its way for a moment, so that a queue is judged by two looks.
 BETWEEN_LOOKS = 1.5
-UNREPAIRED = {"phase that nobody declares has jobs", "schedule without jobs", "schedule that nobody moves on"}
+UNREPAIRED = {
+    "phase that nobody declares has jobs",
+    "schedule without jobs",
+    "schedule that nobody moves on",
+    "hook whose workflow nobody has registered",
+}
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -68,6 +69,9 @@ class LoopServices(Services):
         ask: Callable[[], Awaitable[Sequence[Mapping[str, Any]]]]
         ask = partial(self._call, self._services.ends, batch, after, skip, most)
         return LaterRows(self.calls.later("ends", ask))
+
+    def event_link(self, job: UUID, event: str, expires: timedelta, body: object, fence: int) -> str:
+        return self._services.event_link(job, event, expires, body, fence)
 
     async def kept_steps(self) -> Mapping[str, str]:
         return await self._services.kept_steps()

@@ -11,6 +11,7 @@ LONGER = {
     "pipeline/broker/inbound.py": WALK,
     "pipeline/broker/outbound.py": WALK,
     "pipeline/declare/job.py": "what a user writes against: half of it says what each call guarantees",
+    "pipeline/workflow.py": "what a user declares with: half of it says what each option means",
     "pipeline/journey/attempt.py": WALK,
     "pipeline/store/group_commit.py": WALK,
     "pipeline/worker/process.py": WALK,

@@ -16,7 +16,9 @@ from psycopg.types.json import Jsonb
 from tests.db import schedules, steps
 from tests.db.conftest import Connect
 from tests.db.steps import Db, Hold
+from tests.db.test_children import children, spawn
 from tests.db.test_keep_steps import keep_steps
+from tests.db.test_waits import signal
 
 OURS = """SELECT p.oid::regprocedure::text AS name, p.prosrc AS body, p.prosecdef AS definer, p.proconfig AS settings,
         pg_get_functiondef(p.oid) AS definition, l.lanname AS language
@@ -26,7 +28,7 @@ CALLED = """SELECT s.funcid::regprocedure::text AS name FROM pg_stat_user_functi
 # A relation, function or type without a schema: words that follow these must be qualified, or a name of the statement's.
 UNQUALIFIED = re.compile(
     r"\b(?:FROM|JOIN|INTO|UPDATE|USING)\s+(?:ONLY\s+)?(phases|batches|batch_ends|jobs|outbox|attempts|workers|rate_limits|"
-    r"permits|rollups|rollup_quarters|counter_totals|schedules|running_jobs|processors|counters)\b(?!\s*,\s*first_at)",
+    r"permits|rollups|rollup_quarters|counter_totals|schedules|signals|hooks|running_jobs|processors|counters)\b(?!\s*,\s*first_at)",
     re.IGNORECASE,
 )
 
@@ -46,8 +48,10 @@ def test_every_function_does_its_work_without_a_search_path(db: Db) -> None:
     _ends(db)
     _gates(db)
     _batches(db)
+    _waits(db)
     _keys(db)
     _schedules(db)
+    _waits(db)
     _rate_limits(db)
     _lost_workers(db)
     _operators(db, number)
@@ -171,6 +175,22 @@ def _batches(db: Db) -> None:
         steps.open_batch(db, "single", [1])
 
 
+def _waits(db: Db) -> None:
+    """An event, children of which one is enough, and a hook."""
+    hold = steps.held(db, "triple")
+    steps.complete(db, hold, following={"event": "approved"})
+    assert signal(db, hold.job) == "delivered"
+    hold = steps.hold(db, hold.job)
+    first, _ = children(db, spawn(db, hold, 2, "any"))
+    db.execute("INSERT INTO pipeline.hooks (workflow, event, submits) VALUES ('single', 'succeeded', 'pair')")
+    steps.complete(db, steps.hold(db, first))
+    assert steps.one(db, "SELECT pipeline.cancel_superfluous()") is True
+    assert steps.one(db, "SELECT count(*) FROM pipeline.jobs WHERE workflow = 'pair'") == 1
+    db.execute("DELETE FROM pipeline.hooks")
+    steps.submit(db, "paced")
+    steps.admit(db)
+
+
 def _keys(db: Db) -> None:
     steps.rows(
         db, "SELECT pipeline.submit_many('single', '{\"{}\", \"{}\"}', p_keys => '{a, b}', p_unique => '1 hour')"
@@ -218,6 +238,24 @@ def _schedules(db: Db) -> None:
     steps.rows(db, "SELECT pipeline.declare_schedules('{single}', '[]')")
     steps.rows(db, "SELECT pipeline.moment(%s), pipeline.list_schedules()", job)
     assert steps.one(db, "SELECT pipeline.unschedule('single', 'often')")
+
+
+def _waits(db: Db) -> None:
+    hold = steps.held(db, "triple")
+    assert steps.one(db, "SELECT pipeline.signal_by_link(%s, 'first', '1')", hold.job) == "kept"
+    steps.complete(db, hold, following={"event": "approved"})
+    assert steps.one(db, "SELECT pipeline.signal(%s, 'approved', '1')", hold.job) == "delivered"
+    hold, batch = steps.hold(db, hold.job), uuid4()
+    with db.transaction():
+        db.execute("SELECT pipeline.spawn(%s, %s, 'any', 'single', '{\"{}\",\"{}\"}', 0, NULL)", (hold.job, batch))
+        steps.complete(db, hold, following={"batch": str(batch)})
+    first = steps.one(db, "SELECT id FROM pipeline.ends(%s, NULL, 0, 1)", batch)
+    steps.complete(db, steps.hold(db, first))
+    assert steps.one(db, "SELECT pipeline.cancel_superfluous()") is True
+    steps.complete(db, steps.hold(db, hold.job), following={"finish": True})
+    other = steps.held(db, "triple")
+    third = "SELECT phase FROM pipeline.phases WHERE workflow = 'triple' ORDER BY position DESC LIMIT 1"
+    steps.complete(db, other, following={"phase": steps.one(db, third)})
 
 
 def _rate_limits(db: Db) -> None:

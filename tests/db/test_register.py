@@ -26,15 +26,15 @@ def statements(database: Db) -> list[str]:
     return said
 
 
-def test_what_is_known_takes_three_statements(database: Db) -> None:
-    """Which are known, and what is in force, of phases and of schedules."""
+def test_what_is_known_takes_four_statements(database: Db) -> None:
+    """Which are known, and what is in force, of phases, of schedules and of hooks."""
     assert len(workflows()) > 2
-    assert len(statements(database)) == 3
+    assert len(statements(database)) == 4
 
 
-def test_what_is_new_takes_a_handful(database: Db) -> None:
+def test_what_is_new_takes_a_dozen(database: Db) -> None:
     """The same rows as before."""
     before = steps.one(database, PHASES)
     database.execute(FORGET)
-    assert len(statements(database)) <= 10
+    assert len(statements(database)) <= 13
     assert steps.one(database, PHASES) == before

@@ -83,7 +83,7 @@ def test_a_client_may_call_what_clients_call_and_reaches_no_table(engine: Engine
     for right in ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "TRIGGER", "REFERENCES"):
         assert relations(engine, role, right) == set()
     names = sorted(name.removeprefix("pipeline.").split("(")[0] for name in functions(engine, role))
-    steering = "cancel cancel_many new_id open_batch replay request_send seal_batch signal submit submit_many"
+    steering = "cancel cancel_many link_state new_id open_batch replay request_send seal_batch signal signal_by_link submit submit_many"
     scheduling = "schedule unschedule pause_schedule resume_schedule run_schedule backfill list_schedules moment"
     assert set(names) == {*steering.split(), *scheduling.split(), "await_ends", "job_status"}
     assert found(engine, CALLABLE.format(role=role) + " AND NOT p.prosecdef") == {"pipeline.new_id()"}

@@ -208,9 +208,24 @@ def test_the_look_reads_what_is_due_and_no_others(database: Db, wire: Wire) -> N
         "SELECT id FROM pipeline.schedules WHERE look_at <= now() AND look_at < 'infinity' ORDER BY look_at, id LIMIT 100",
         "SELECT look_at FROM pipeline.schedules WHERE look_at > now() AND look_at < 'infinity' ORDER BY look_at LIMIT 1",
         "SELECT 1 FROM pipeline.schedules WHERE waits LIMIT 1",
+        "SELECT id FROM pipeline.schedules WHERE backfill_at IS NOT NULL AND NOT waits ORDER BY backfill_at LIMIT 2",
     ):
         plan = "\n".join(row["QUERY PLAN"] for row in steps.rows(database, f"EXPLAIN {query}"))
         assert "Index" in plan and "Seq Scan" not in plan, plan
+
+
+def test_a_transaction_is_bounded_by_its_jobs(database: Db, wire: Wire) -> None:
+    """Many schedules that make up for much take several: what reclaim has to do comes in between."""
+    names = [f"s{n}" for n in range(12)]
+    for name in names:
+        schedules.add(database, name, every=10.0, catch_up=100)
+    schedules.look(wire)
+    for name in names:
+        schedules.missed(database, name, HOUR)
+    leader, count = Schedules(), "SELECT count(*) FROM pipeline.jobs"
+    for jobs in (500, 1000, 1200):
+        assert leader.look(wire) == 0.0
+        assert abs(steps.one(database, count) - jobs) <= 24
 
 
 # ---- what was missed

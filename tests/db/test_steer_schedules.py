@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from pipeline.maintenance.schedules import Schedules
 from pipeline.store.engine import Wire
 from tests.db import schedules, steps
 from tests.db.conftest import Connect
@@ -84,6 +85,22 @@ def test_a_backfill_keeps_jobs_apart_that_may_not_overlap(database: Db, wire: Wi
     schedules.look(wire)
     found = schedules.moments(database)
     assert len(found) == 3 and found == sorted(found) and not schedules.one(database)["waits"]
+
+
+def test_no_moment_waits_behind_a_backfill(database: Db, wire: Wire) -> None:
+    """Five days of seconds are asked for, four times; the moment that has come gets its job in the next look."""
+    schedules.planned(database, wire)
+    for name in ("past0", "past1", "past2", "past3"):
+        schedules.add(database, name, every=1.0)
+        steer(database, "pause_schedule", name)
+        database.execute(f"SELECT pipeline.backfill('single', '{name}', now() - interval '5 days', now())")
+    leader = Schedules()
+    for _ in range(3):
+        assert leader.look(wire) == 0.0
+    schedules.missed(database, seconds=MINUTE)
+    assert leader.look(wire) == 0.0
+    assert len(schedules.jobs(database)) == 1
+    assert len(schedules.jobs(database, "past0")) >= 100
 
 
 def test_a_removed_schedule_leaves_its_jobs(database: Db, wire: Wire) -> None:

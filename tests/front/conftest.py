@@ -1,4 +1,4 @@
-"""The typed workflow of ``shop.py``, declared and registered for one test alone."""
+"""The typed workflows of ``shop.py`` and ``returns.py``, declared and registered for one test alone."""
 
 from __future__ import annotations
 
@@ -13,15 +13,24 @@ from pipeline.store import database
 from pipeline.store.register import register
 from tests.place import Place
 
-SHOP = "tests.front.shop"
+
+def declared(monkeypatch: pytest.MonkeyPatch, module: str, workflow: str) -> ModuleType:
+    """This process has it declared, and PostgreSQL knows it. A worker loads it with PIPELINE_WORKFLOWS=<module>."""
+    monkeypatch.setattr(registry, "_workflows", dict(registry.workflows()))
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    found = importlib.import_module(module)
+    with database.engine().begin() as connection:
+        register(connection, [registry.workflows()[workflow]], 300.0)
+    return found
 
 
 @pytest.fixture
 def shop(place: Place, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """This process has it declared, and PostgreSQL knows it. A worker loads it with PIPELINE_WORKFLOWS=tests.front.shop."""
-    monkeypatch.setattr(registry, "_workflows", dict(registry.workflows()))
-    monkeypatch.delitem(sys.modules, SHOP, raising=False)
-    module = importlib.import_module(SHOP)
-    with database.engine().begin() as connection:
-        register(connection, [registry.workflows()["shop-orders"]], 300.0)
-    return module
+    """Orders."""
+    return declared(monkeypatch, "tests.front.shop", "shop-orders")
+
+
+@pytest.fixture
+def returns(place: Place, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Goods that come back."""
+    return declared(monkeypatch, "tests.front.returns", "shop-returns")

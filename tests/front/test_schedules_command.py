@@ -11,7 +11,7 @@ from tests.place import Place
 
 
 def ok(place: Place, *words: str) -> str:
-    ran = pipeline_here(place, "schedules", *words)
+    ran = pipeline_here(place, "schedules", *words, COLUMNS="200")
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 

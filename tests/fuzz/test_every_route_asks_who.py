@@ -9,8 +9,9 @@ from pydantic import SecretStr
 
 from tests.front.api.conftest import TOKENS, VIEWER, Serve
 
-# For everybody: whether the process lives and can work, and the door itself.
-OPEN = {("get", "/healthz"), ("get", "/readyz"), ("post", "/v1/session"), ("delete", "/v1/session")}
+# For everybody: whether the process lives and can work, the door itself, and links that are signed.
+LINKS = {("get", "/v1/events/{token}"), ("post", "/v1/events/{token}")}
+OPEN = {("get", "/healthz"), ("get", "/readyz"), ("post", "/v1/session"), ("delete", "/v1/session"), *LINKS}
 ANY_ID = "019b0000-0000-7000-8000-000000000001"
 
 

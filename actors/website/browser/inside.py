@@ -95,6 +95,7 @@ class Rendering:
         self._order = order
         self._parent = parent
         self._given: dict[str, dict[str, Any]] = {order["url"]: order["answer"]}
+        self._status = 0
 
     async def run(self) -> None:
         """Tell the parent what the page has become."""
@@ -113,8 +114,9 @@ class Rendering:
             context.on("page", lambda other: asyncio.ensure_future(other.close()))
             with suppress(Error):
                 await page.goto(order["url"], wait_until="load", timeout=order["seconds"] * 1000)
-            await self._parent.quiet()
-            tell({"html": (await page.content())[: order["most"]], "url": address(page)})
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._parent.quiet(), order["seconds"] / 2)
+            tell({"html": (await page.content())[: order["most"]], "url": address(page), "status": self._status})
             await self._parent.gone()
 
     async def _route(self, route: Route, request: Request) -> None:
@@ -122,6 +124,8 @@ class Rendering:
             await route.abort()
             return
         answer = self._given.pop(request.url, None) or await self._parent.fetch(request)
+        if request.is_navigation_request() and request.frame.parent_frame is None:
+            self._status = answer.get("status", 0)
         if not answer.get("status"):
             await route.abort()
         elif request.is_navigation_request() and answer["url"] != request.url:

@@ -8,8 +8,8 @@ import os
 import sys
 import tempfile
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -57,22 +57,39 @@ class Rendered:
 _places: PerLoop[int, asyncio.Semaphore] = PerLoop(asyncio.Semaphore)
 
 
-async def render(browser: Browser, answer: Fetched, get: Get) -> Rendered | None:
+async def render(browser: Browser, answer: Fetched, get: Get, patience: float) -> Rendered | None:
     """The page in ``answer`` once its scripts have run; None, and a count, if the browser does not get that far.
 
     The browser has no network: all that it asks for comes from ``get(url, accept)``, which raises for what is refused.
+    ``patience``: the seconds for all of it, and for waiting until a browser may be started.
     """
-    async with await _places.get(browser.places):
-        child = await _start()
-        try:
-            async with asyncio.timeout(browser.seconds):
-                return await _Session(browser, answer, get, child.process).run()
-        except (TimeoutError, _Ended) as ended:
-            count("website.not_rendered")
-            log.warning("a page was not rendered", url=answer.url_final, why=str(ended) or "out of time")
-            return None
-        finally:
-            await _end(child)
+    try:
+        async with _place(browser, patience - browser.seconds):
+            return await _rendered(browser, answer, get)
+    except (TimeoutError, _Ended) as ended:
+        count("website.not_rendered")
+        log.warning("a page was not rendered", url=answer.url_final, why=str(ended) or "out of time")
+        return None
+
+
+@asynccontextmanager
+async def _place(browser: Browser, patience: float) -> AsyncIterator[None]:
+    places = await _places.get(browser.places)
+    async with asyncio.timeout(patience):
+        await places.acquire()
+    try:
+        yield
+    finally:
+        places.release()
+
+
+async def _rendered(browser: Browser, answer: Fetched, get: Get) -> Rendered:
+    child = await _start()
+    try:
+        async with asyncio.timeout(browser.seconds):
+            return await _Session(browser, answer, get, child.process).run()
+    finally:
+        await _end(child)
 
 
 class _Ended(Exception):
@@ -130,7 +147,7 @@ class _Session:
             while line := await self._line():
                 said = json.loads(line)
                 if "html" in said:
-                    return Rendered(said["url"], said["html"])
+                    return _checked(said)
                 if "failed" in said:
                     raise _Ended(said["failed"])
                 if "alone" in said:
@@ -200,6 +217,15 @@ def _note_network(alone: bool) -> None:
             "this kernel allows the browser no network of its own: only its settings keep it off the network",
             remedy="allow user namespaces, or give the workers CAP_SYS_ADMIN",
         )
+
+
+def _checked(said: dict[str, Any]) -> Rendered:
+    """The page, if that is what the browser shows: not an error of its own, and not one of the site it was led to."""
+    if not said["url"].startswith(("http://", "https://")):
+        raise _Ended("it leads to an address that was refused, or did not answer")
+    if said["status"] >= 400:
+        raise _Ended(f"it leads to {said['url'][:200]}, which answered {said['status']}")
+    return Rendered(said["url"], said["html"])
 
 
 def _bound(process: int, most: int) -> None:

@@ -16,13 +16,14 @@ from pipeline.front.api.http.remember import Remembered
 from pipeline.front.api.http.responses import SCHEMA, complete
 from pipeline.front.api.http.shield import Shield
 from pipeline.front.api.http.tokens import parse_tokens
+from pipeline.front.api.waits import links, signals
 from pipeline.front.dashboard import routes as dashboard
 from pipeline.front.database import transaction
 from pipeline.observe import metrics
 from pipeline.settings import Settings
 from pipeline.store.gateway import reading
 
-PARTS = (jobs, results, workflows, schedules, dead, overview, events, session, health)
+PARTS = (jobs, results, signals, workflows, schedules, dead, overview, events, links, session, health)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -31,6 +32,7 @@ def create_app(settings: Settings) -> FastAPI:
     Import ``pipeline.actors`` before: the workflows say how to read what they stored.
     """
     app = FastAPI(title="pipeline", version="1", docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
+    app.state.settings = settings
     app.state.tokens = parse_tokens(settings.api_tokens)
     app.state.guessing = Guessing()
     app.state.stats = Remembered(stats.compute, 1)

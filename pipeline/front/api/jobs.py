@@ -146,7 +146,30 @@ def show(who: Viewer, job_id: JobId) -> JobDetail:  # noqa: ARG001
         attempts=found["attempts"],
         steps=found["steps"],
         output=shorten(found["output"]),
+        waiting=found["waiting"],
+        parent=found["parent"],
+        children=found["children"],
+        events=found["events"],
     )
+
+
+@router.get("/{job_id}/children", responses=ONE)
+def children(
+    who: Viewer,  # noqa: ARG001
+    job_id: JobId,
+    status: Annotated[Status | None, Query()] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Page[JobRow]:
+    """The children of a job, in the order of their bodies."""
+    place = decode_cursor(cursor, UUID)
+    with transaction() as connection:
+        _status(connection, job_id)
+        after = place[0] if place else None
+        rows = inspect.children(connection, job_id, status=status, after=after, limit=limit + 1)
+    for row in rows:
+        row["error_message"] = shorten(row["error_message"])
+    return Page[JobRow].model_validate(cut(rows, limit, lambda row: str(row["id"])))
 
 
 @router.post("/{job_id}/cancel", responses=CHANGE)

@@ -42,7 +42,10 @@ class Part(BaseModel):
 
     phase: str
     attempt: int
-    part: str = Field(description="queued, throttled, snoozed, backing off, running or failed")
+    part: str = Field(
+        description="queued, throttled, snoozed, backing off, not due, waiting for an event, waiting for children, "
+        "running or failed"
+    )
     started_at: datetime
     ended_at: datetime
     seconds: float
@@ -75,6 +78,48 @@ class Step(BaseModel):
     preview: str = Field(description="its JSON, cut to 1000 characters")
 
 
+class Waiting(BaseModel):
+    """What somebody has to bring before the job continues."""
+
+    reason: str = Field(description="event or children")
+    event: str | None = Field(description="the name of the event")
+    batch: UUID | None = Field(description="which of its children, see `children`")
+    until: datetime | None = Field(description="then the job continues without; null: it waits as long as it takes")
+
+
+class Parent(BaseModel):
+    """The job that waits for this one."""
+
+    id: UUID
+    workflow: str
+    phase: str
+    status: str
+
+
+class ChildrenOf(BaseModel):
+    """The children that one attempt submitted; `GET /v1/jobs/{id}/children` lists them."""
+
+    batch: UUID
+    workflow: str | None
+    policy: str = Field(description="best_effort, all or any")
+    total: int
+    ended: int
+    failed: int = Field(description="of those that ended: failed or cancelled")
+    answered: bool = Field(description="whether the job need not wait for them any longer")
+    first_failed: list[UUID] = Field(description="up to five, looked for among the first 10,000")
+    created_at: datetime
+
+
+class EventTold(BaseModel):
+    """An event that the job was told of."""
+
+    name: str
+    at: datetime
+    taken_at: datetime | None = Field(description="when a wait ended with it; null: kept")
+    size: int = Field(description="bytes of JSON")
+    preview: str = Field(description="its JSON, cut to 1000 characters")
+
+
 class JobDetail(BaseModel):
     """Everything about a job. Long texts and lists in body, result and output are cut, and say so."""
 
@@ -84,6 +129,10 @@ class JobDetail(BaseModel):
     timeline: list[Part]
     attempts: list[Attempt] = Field(description="the newest 200")
     steps: list[Step] = Field(description="the newest 200")
+    waiting: Waiting | None = Field(description="null: nobody has to bring anything")
+    parent: Parent | None
+    children: list[ChildrenOf] = Field(description="by attempt, the newest 20")
+    events: list[EventTold] = Field(description="the newest 200")
     output: Any = Field(description="what its workflow stored")
 
 

@@ -25,6 +25,21 @@ def read(workflow: str, words: list[str]) -> Any:
     return read_body(workflow, _parse(workflow, words))
 
 
+def read_any(words: list[str]) -> Any:
+    """Any JSON, or an object of words; None for nothing. BadInput if it is neither."""
+    named = [WORD.fullmatch(word) for word in words]
+    if words and all(named):
+        return {found[1]: _json_or_text(found[2]) for found in named if found}
+    text = sys.stdin.read() if words == ["-"] else " ".join(words)
+    try:
+        return json.loads(text, parse_constant=_refuse) if text.strip() else None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(
+            f"the body is not JSON ({error}); write for example "
+            '\'{"by": "Ada"}\' or by=Ada, and text in double quotes'
+        ) from None
+
+
 def _parse(workflow: str, words: list[str]) -> dict[str, Any]:
     named = [WORD.fullmatch(word) for word in words]
     if words and all(named):
@@ -46,6 +61,10 @@ def _value(workflow: str, field: str, text: str) -> Any:
     schema = body_codec(workflow).schema() or {}
     if _takes_text(_resolved(schema, schema).get("properties", {}).get(field, {}), schema):
         return text
+    return _json_or_text(text)
+
+
+def _json_or_text(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse)
     except ValueError:

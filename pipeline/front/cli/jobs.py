@@ -18,6 +18,7 @@ from pipeline.declare.states import Status
 from pipeline.front.cli import bodies
 from pipeline.front.cli.console import Json, console
 from pipeline.front.cli.times import seconds_of
+from pipeline.front.cli.waits import words
 from pipeline.front.cli.workflows import check_phase, load_workflows, need_workflows
 from pipeline.front.database import transaction
 from pipeline.handle import JobHandle
@@ -251,6 +252,8 @@ def show(found: dict[str, Any]) -> None:
             out.print(f"  {name.replace('_', ' ')}: {job[name]}", highlight=False, markup=False)
     if job["tags"]:
         out.print(f"  tags: {', '.join(job['tags'])}", highlight=False, markup=False)
+    for line in words.lines(found):
+        out.print(f"  {line}", highlight=False, markup=False)
     table = Table("phase", "try", "what", "seconds", "how it ended", "worker", "error")
     for part in found["timeline"]:
         table.add_row(
@@ -265,6 +268,8 @@ def show(found: dict[str, Any]) -> None:
     out.print(table)
     if found["steps"]:
         out.print(_steps(found["steps"]))
+    if found["events"]:
+        out.print(words.table(found["events"]))
     if job["result"]:
         out.print_json(data=job["result"])
     if found["output"] is not None:

@@ -14,6 +14,7 @@ from pipeline.declare.errors import BadInput
 from pipeline.declare.extension import extensions, load
 from pipeline.dev.services import ServiceError, use_private_servers
 from pipeline.front.cli import api, dead, jobs, phases, run, schedules, verify, watch, workflows
+from pipeline.front.cli.waits import commands
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import LOCKED, is_locked
 
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Durable jobs in phases, on Dramatiq, RabbitMQ and PostgreSQL.",
 )
-for part in (run, jobs, phases, workflows, schedules, dead, verify, watch, api):
+for part in (run, jobs, commands, phases, workflows, schedules, dead, verify, watch, api):
     part.add_to(app)
 
 

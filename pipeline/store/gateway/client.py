@@ -22,6 +22,8 @@ SUBMIT = Statement(
 CANCEL = Statement("SELECT pipeline.cancel(%s::uuid, %s)")
 REPLAY = Statement("SELECT pipeline.replay(%s::uuid)")
 SIGNAL = Statement("SELECT pipeline.signal(%s::uuid, %s, %s::jsonb)")
+SIGNAL_BY_LINK = Statement("SELECT pipeline.signal_by_link(%s::uuid, %s, %s::jsonb, %s::bigint)")
+LINK_STATE = Statement("SELECT pipeline.link_state(%s::uuid, %s, %s::bigint)")
 OPEN_BATCH = Statement("SELECT pipeline.open_batch(%s, %s::jsonb)")
 SEAL_BATCH = Statement("SELECT pipeline.seal_batch(%s::uuid)")
 
@@ -44,6 +46,8 @@ SendAnswer = Literal[
 
 # What became of an event: the job waited for it; it is kept until the job waits; the job has ended, or there is none.
 SignalAnswer = Literal["delivered", "kept", "final", "unknown_job"]
+# What a link can do, or why it cannot: the job was told of the event already.
+LinkState = Literal["open", "used", "final", "unknown_job"]
 
 
 def submit_many(
@@ -99,6 +103,16 @@ def replay(job_id: UUID) -> Call[bool]:
 def signal(job_id: UUID, event: str, body: str) -> Call[SignalAnswer]:
     """Tell a job of an event; the body is JSON."""
     return Call(SIGNAL, (str(job_id), event, body), _word)
+
+
+def signal_by_link(job_id: UUID, event: str, body: str, fence: int | None) -> Call[SignalAnswer | LinkState]:
+    """Tell a job of an event, once since the attempt with this fence (None: ever) began its phase."""
+    return Call(SIGNAL_BY_LINK, (str(job_id), event, body, _text(fence)), _word)
+
+
+def link_state(job_id: UUID, event: str, fence: int | None) -> Call[LinkState]:
+    """What ``signal_by_link`` would answer; ``open``: it would tell the job."""
+    return Call(LINK_STATE, (str(job_id), event, _text(fence)), _word)
 
 
 def open_batch(then: str | None, body: str) -> Call[UUID]:

@@ -8,6 +8,8 @@ GRANT EXECUTE ON FUNCTION
     pipeline.cancel_many(uuid[], text),
     pipeline.replay(uuid, bigint, timestamptz),
     pipeline.signal(uuid, text, jsonb),
+    pipeline.signal_by_link(uuid, text, jsonb, bigint),
+    pipeline.link_state(uuid, text, bigint),
     pipeline.open_batch(text, jsonb),
     pipeline.seal_batch(uuid),
     pipeline.request_send(uuid, text),

@@ -68,6 +68,31 @@ def test_a_page_reaches_nothing_that_the_guard_refuses(rendering: WebsiteSetting
     assert set(sandbox.stats()["paths"]) == {"/robots.txt", "/scripted/spy"}
 
 
+def test_a_page_that_asks_for_ever_is_read_as_it_is(rendering: WebsiteSettings) -> None:
+    """It never comes to rest, and does not have to."""
+    page = see(rendering.model_copy(update={"browser_seconds": 30.0}), "/scripted/poll")
+    assert (page.text, page.rendered) == ("# Live", True)
+
+
+@pytest.mark.parametrize("away", ["http://10.0.0.1/", "/status/404"])
+def test_where_a_page_must_not_or_cannot_lead_is_not_the_page(rendering: WebsiteSettings, away: str) -> None:
+    """Neither the browser's own error nor the site's is stored as what was asked for."""
+    page = see(rendering, f"/scripted/away?to={away}")
+    assert (page.title, page.rendered, page.needs_scripts) == ("Loading…", False, True)
+
+
+def test_a_page_that_stays_empty_keeps_its_doubt(rendering: WebsiteSettings) -> None:
+    """Here it would lead to a file of the machine, which Chromium itself refuses."""
+    page = see(rendering, "/scripted/away?to=file:///etc/passwd")
+    assert (page.title, page.text, page.rendered, page.needs_scripts) == ("Loading…", "", True, True)
+
+
+def test_a_page_may_lead_to_another(rendering: WebsiteSettings) -> None:
+    """Through redirects too; the address is the last one."""
+    page = see(rendering, "/scripted/away?to=/redirect/2")
+    assert (page.url, page.rendered, len(page.headings)) == (f"{rendering.sandbox_url}/sites/1/", True, 3)
+
+
 @pytest.mark.parametrize(
     ("path", "bounds"), [("busy", {"browser_seconds": 6.0}), ("greedy", {"browser_megabytes": 600})]
 )

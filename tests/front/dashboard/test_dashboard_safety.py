@@ -16,6 +16,7 @@ from pipeline.front.dashboard.routes import FOLDER, VIEWS
 from pipeline.journey.submit import open_batch, seal_batch, submit, submit_many
 from tests.front.api.conftest import Serve
 from tests.front.dashboard.conftest import OpenPage
+from tests.front.waiting import end, parent
 from tests.place import ROOT, Place
 
 SCRIPT = "<script>window.harmed = 1</script><img src=x onerror='window.harmed = 1'>"
@@ -24,8 +25,8 @@ PHONE = 390
 FILES = sorted([*FOLDER.rglob("*.*"), *(ROOT / "actors").glob("*/dashboard/*.*")])
 
 
-def furnish(place: Place) -> tuple[UUID, int]:
-    """Something in every view: a failed job, a source, a batch, a project, a worker."""
+def furnish(place: Place) -> tuple[UUID, UUID, int]:
+    """Something in every view: a failed job, one with children and events, a source, a batch, a project, a worker."""
     batch = open_batch(None)
     jobs = submit_many(None, "single", [{"n": n} for n in range(3)], batch=batch)
     seal_batch(None, batch)
@@ -41,7 +42,10 @@ def furnish(place: Place) -> tuple[UUID, int]:
     place.rows("SELECT pipeline.roll_up()")
     project = place.row("INSERT INTO projects (name) VALUES ('coins of Rome') RETURNING id")
     assert project is not None
-    return jobs[0], project["id"]
+    waits, children = parent(place, 3)
+    end(place, children[0], failed=True)
+    place.rows("SELECT pipeline.signal(%s, 'approved', '{}')", waits)
+    return jobs[0], waits, project["id"]
 
 
 def overflow(page: Page) -> int:
@@ -70,13 +74,14 @@ def test_every_view_is_accessible_in_light_and_dark_and_fits_a_phone(
     place: Place, serve: Serve, open_page: OpenPage
 ) -> None:
     """With something in every view: no serious finding of axe-core, and nothing to be scrolled sideways."""
-    job, project = furnish(place)
+    job, waits, project = furnish(place)
     page = open_page(f"{serve()}/?hours=1")
     expect(page.locator("main h1")).to_be_visible()
     page.evaluate(Axe().axe_script)
     found: list[str] = []
-    for view in (*VIEWS, *(view.path for extension in extensions() for view in extension.views)):
-        path = view.format(job_id=job, id=project)
+    views = [*VIEWS, *(view.path for extension in extensions() for view in extension.views)]
+    paths = [view.format(job_id=job, id=project) for view in views]
+    for path in (*paths, f"/jobs/{waits}", f"/jobs/{waits}/children"):
         visit(page, path)
         found += findings(page, path)
         page.emulate_media(color_scheme="dark")
@@ -95,6 +100,7 @@ def test_every_view_is_accessible_in_light_and_dark_and_fits_a_phone(
 def test_hostile_payloads_and_huge_errors_do_no_harm(place: Place, serve: Serve, open_page: OpenPage) -> None:
     """They are text, cut short, with the rest on demand; the page keeps its width, also on a phone."""
     [job] = submit_many(None, "single", [{SCRIPT: SCRIPT, "long": "W" * 20_000}])
+    place.rows("SELECT pipeline.signal(%s, %s, to_jsonb(%s::text))", job, SCRIPT, SCRIPT + "W" * 20_000)
     place.rows("SELECT pipeline.undeliverable(%s, 1, %s)", job, SCRIPT + "E" * 1_000_000)
     base = serve()
     for width in (1280, PHONE):

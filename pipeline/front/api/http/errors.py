@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pipeline.declare.errors import BadInput, database_is_unable
-from pipeline.front.api.http.problem import Problem, answer, from_status, invalid
+from pipeline.front.api.http.problem import Problem, answer, from_status, invalid, path_of
 from pipeline.front.database import LOCKED, is_locked
 from pipeline.observe import logs
 
@@ -64,7 +64,7 @@ def _bad_input(request: Request, error: Exception) -> Response:
 
 
 def _busy(request: Request, error: Exception) -> Response:
-    log.warning("no connection to PostgreSQL was free in time", path=request.url.path, error=str(error))
+    log.warning("no connection to PostgreSQL was free in time", path=path_of(request), error=str(error))
     return answer(request, away())
 
 
@@ -78,11 +78,11 @@ def _database(request: Request, error: Exception) -> Response:
         said = f"nothing was changed: {LOCKED}"
         return answer(request, Problem(409, "Locked by another transaction", said, headers={"Retry-After": "2"}))
     if database_is_unable(error) or (state or "").startswith(FOR_NOW):
-        log.warning("PostgreSQL does not answer", path=request.url.path, sqlstate=state)
+        log.warning("PostgreSQL does not answer", path=path_of(request), sqlstate=state)
         return answer(request, away())
     raise error
 
 
 def _not_storable(request: Request, error: Exception) -> Response:
-    log.info("a value cannot be stored", path=request.url.path, error=type(error).__name__)
+    log.info("a value cannot be stored", path=path_of(request), error=type(error).__name__)
     return answer(request, Problem(422, "Not valid", "a value in the request cannot be stored by PostgreSQL"))

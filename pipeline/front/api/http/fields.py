@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 from fastapi import Path
@@ -14,6 +14,7 @@ from pipeline.declare.options import LONGEST_TAG
 from pipeline.declare.registry import BadBody, read_body
 from pipeline.front.api.http.problem import invalid
 
+Kind = TypeVar("Kind")
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
@@ -24,13 +25,23 @@ def _storable(value: str) -> str:
     return value
 
 
-def _is_json(value: dict[str, Any]) -> dict[str, Any]:
+def is_json(value: Kind) -> Kind:
+    """Refuses what JSON cannot say, and Python's reader lets through."""
+    if isinstance(value, bytes):
+        raise ValueError("send JSON, with the content type application/json")
     try:
         json.dumps(value, allow_nan=False)
     except ValueError:
         raise ValueError("NaN and Infinity are not valid JSON") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    return value
+
+
+def is_event(value: str) -> str:
+    """The name of an event."""
+    if not value.isprintable():
+        raise ValueError("the name of an event has printable characters only")
     return value
 
 
@@ -48,7 +59,7 @@ def _near(value: datetime) -> datetime:
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=60)]
 Text = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")]
-Body = Annotated[dict[str, Any], AfterValidator(_is_json)]
+Body = Annotated[dict[str, Any], AfterValidator(is_json)]
 Moment = Annotated[AwareDatetime, AfterValidator(_near), BeforeValidator(_is_text)]
 Seconds = Annotated[float, Field(gt=0, lt=1e9, strict=True, description="seconds")]
 Tag = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=LONGEST_TAG)]

@@ -29,6 +29,16 @@ class Problem(Exception):
         self.extras = extras
 
 
+# What stands behind it is enough to tell a job of an event.
+LINKS = "/v1/events/"
+
+
+def path_of(request: Request) -> str:
+    """The request's path as it may be logged and repeated."""
+    path = request.url.path
+    return f"{LINKS}…" if path.startswith(LINKS) else path[:LONGEST]
+
+
 def not_found(thing: str, name: object) -> Problem:
     """404, naming what was looked for."""
     return Problem(404, f"No such {thing}", f"there is no {thing} {name}; was it deleted or pruned?")
@@ -47,7 +57,7 @@ def answer(request: Request, problem: Problem) -> Response:
     if problem.detail:
         content["detail"] = problem.detail
     content |= {
-        "instance": request.url.path[:LONGEST],
+        "instance": path_of(request),
         "trace_id": getattr(request.state, "trace_id", ""),
         **problem.extras,
     }

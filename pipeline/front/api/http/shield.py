@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipeline.front.api.http.problem import Problem, answer
+from pipeline.front.api.http.problem import Problem, answer, path_of
 from pipeline.observe import logs
 
 log = logs.get("pipeline.api")
@@ -124,5 +124,5 @@ def _protect(headers: MutableHeaders, trace: str) -> None:
 def _as_problem(error: Exception, request: Request) -> Problem:
     if isinstance(error, Problem):
         return error
-    log.error("an endpoint failed", path=request.url.path, trace_id=request.state.trace_id, exc_info=error)
+    log.error("an endpoint failed", path=path_of(request), trace_id=request.state.trace_id, exc_info=error)
     return Problem(500, "Internal error", "the server's log has the details under this trace id")

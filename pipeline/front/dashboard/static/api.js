@@ -18,7 +18,7 @@ export function onSignedOut(tell) {
 }
 
 export const get = (path, query = {}) => send("GET", path + queryString(query));
-export const post = (path, body) => send("POST", path, body ?? {});
+export const post = (path, body = {}) => send("POST", path, body);
 export const remove = (path) => send("DELETE", path);
 
 /** `?a=1&b=2` of everything that has a value. */

@@ -9,6 +9,7 @@ import { live, start, stop, subscribe } from "/static/live.js";
 import { say } from "/static/notices.js";
 import { current, listen, route } from "/static/router.js";
 import { batches } from "/static/views/batches.js";
+import { children } from "/static/views/children.js";
 import { dead } from "/static/views/dead.js";
 import { job } from "/static/views/job.js";
 import { jobs } from "/static/views/jobs.js";
@@ -21,6 +22,7 @@ for (const [pattern, view] of [
   ["/", overview],
   ["/jobs", jobs],
   ["/jobs/{id}", job],
+  ["/jobs/{id}/children", children],
   ["/dead", dead],
   ["/workers", workers],
   ["/batches", batches],

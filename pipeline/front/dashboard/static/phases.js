@@ -4,6 +4,7 @@ import { h } from "/static/dom.js";
 import { capped, duration, percent, rate } from "/static/format.js";
 import { waitingOf } from "/static/history.js";
 import { pill, table, when } from "/static/parts.js";
+import { words } from "/static/waits.js";
 
 const SLOTS = 20;
 
@@ -66,7 +67,7 @@ function waiting(phase) {
     null,
     capped(waitingOf(phase)),
     paused,
-    h("span", { class: "why" }, reasons.map(([why, n]) => `${why.replace("_", " ")} ${capped(n)}`).join(", ")),
+    h("span", { class: "why" }, reasons.map(([why, n]) => `${words(why)} ${capped(n)}`).join(", ")),
   );
 }
 

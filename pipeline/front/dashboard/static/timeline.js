@@ -4,8 +4,18 @@ import { h } from "/static/dom.js";
 import { duration, moment, percent } from "/static/format.js";
 import { pill, table } from "/static/parts.js";
 
-const KINDS = ["queued", "throttled", "snoozed", "backing off", "running", "failed"];
-const kindOf = (part) => part.part.replace(" ", "-");
+const KINDS = [
+  "queued",
+  "throttled",
+  "snoozed",
+  "not due",
+  "waiting for an event",
+  "waiting for children",
+  "backing off",
+  "running",
+  "failed",
+];
+const classOf = (kind) => kind.replaceAll(" ", "-");
 const ROOM_FOR_WORDS = 9;
 
 export function timeline(parts) {
@@ -13,7 +23,9 @@ export function timeline(parts) {
   const begin = Math.min(...parts.map((part) => Date.parse(part.started_at)));
   const end = Math.max(...parts.map((part) => Date.parse(part.ended_at)));
   const phases = [...new Set(parts.map((part) => part.phase))];
-  const sums = KINDS.map((kind) => [
+  // One that this page does not know is grey, and counts.
+  const kinds = [...new Set([...KINDS, ...parts.map((part) => part.part)])];
+  const sums = kinds.map((kind) => [
     kind,
     parts.filter((part) => part.part === kind).reduce((sum, part) => sum + part.seconds, 0),
   ]).filter(([kind, sum]) => sum > 0 || parts.some((part) => part.part === kind));
@@ -46,7 +58,7 @@ export function timeline(parts) {
 const isBad = (part) => part.outcome && !["succeeded", "snoozed", "released"].includes(part.outcome);
 
 function legend(sums, all, parts) {
-  const key = (kind) => h("span", { class: `key ${kind.replace(" ", "-")}`, "aria-hidden": "true" });
+  const key = (kind) => h("span", { class: `key ${classOf(kind)}`, "aria-hidden": "true" });
   return h(
     "ul",
     { class: "legend" },
@@ -65,7 +77,7 @@ function stretch(part, begin, end) {
   const bad = isBad(part);
   return h(
     "span",
-    { class: `stretch ${kindOf(part)} ${bad ? "bad" : ""}`, title, style: { left: `${left}%`, width: `${width}%` } },
+    { class: `stretch ${classOf(part.part)} ${bad ? "bad" : ""}`, title, style: { left: `${left}%`, width: `${width}%` } },
     width > ROOM_FOR_WORDS ? h("span", null, `${part.part} ${duration(part.seconds)}`) : null,
   );
 }

@@ -1,5 +1,6 @@
 -- For the leader of maintenance: the schedules that have something to do, but for p_but; and one row without an id, which says
--- after how many seconds the next one has. Nothing is locked: what the leader makes of them names the revision it has read.
+-- after how many seconds the next one has. Moments that have come stand first, then two backfills: however much is made up
+-- for, nobody's moment waits behind it. Nothing is locked: what the leader makes of them names the revision it has read.
 CREATE OR REPLACE FUNCTION pipeline.due_schedules(p_most integer, p_but bigint[] DEFAULT '{}')
 RETURNS TABLE (id bigint, revision bigint, name text, cron text, every double precision, timezone text, overlap text, catch_up integer,
                catch_up_for double precision, next_at timestamptz, planned boolean, paused boolean, backfill_at timestamptz,
@@ -15,7 +16,10 @@ BEGIN
         SELECT d.id FROM pipeline.schedules d WHERE d.look_at <= now() AND d.look_at < 'infinity' AND d.id <> ALL (p_but)
         ORDER BY d.look_at, d.id LIMIT p_most) || ARRAY(
         SELECT w.id FROM pipeline.schedules w WHERE w.waits AND w.id <> ALL (p_but)
-            AND pipeline.unfinished(w.open_jobs || w.last_job) = '{}' LIMIT p_most));
+            AND pipeline.unfinished(w.open_jobs || w.last_job) = '{}' LIMIT p_most) || ARRAY(
+        SELECT b.id FROM pipeline.schedules b WHERE b.backfill_at IS NOT NULL AND NOT b.waits AND b.id <> ALL (p_but)
+        ORDER BY b.backfill_at LIMIT 2))
+    ORDER BY s.look_at > now(), s.look_at, s.id;
     at := now();
     seconds := least(
         (SELECT extract(epoch FROM s.look_at - now()) FROM pipeline.schedules s

@@ -40,7 +40,7 @@ DECLARE
     END;
 BEGIN
     IF v_wrong IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'PL010', MESSAGE = v_wrong;
+        RAISE EXCEPTION USING ERRCODE = 'PL020', MESSAGE = v_wrong;
     END IF;
     IF pipeline.wrong_body(p_body, 65536) THEN
         PERFORM pipeline.refuse_body(p_body, 1);
@@ -48,14 +48,14 @@ BEGIN
     PERFORM pipeline.refuse_tags(p_tags) WHERE p_tags IS NOT NULL;
     PERFORM now() AT TIME ZONE p_timezone;
 EXCEPTION WHEN invalid_parameter_value THEN
-    RAISE EXCEPTION USING ERRCODE = 'PL010', MESSAGE = format('there is no time zone %L', p_timezone),
+    RAISE EXCEPTION USING ERRCODE = 'PL020', MESSAGE = format('there is no time zone %L', p_timezone),
         HINT = 'write a name such as Europe/Paris or UTC';
 END $$;
 
 CREATE OR REPLACE FUNCTION pipeline.refuse_declared(p_workflow text, p_name text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT 1 FROM pipeline.schedules s WHERE s.workflow = p_workflow AND s.name = p_name AND s.source = 'code') THEN
-        RAISE EXCEPTION USING ERRCODE = 'PL011', MESSAGE = format('the schedule %s of %s is declared in code', p_name, p_workflow),
+        RAISE EXCEPTION USING ERRCODE = 'PL021', MESSAGE = format('the schedule %s of %s is declared in code', p_name, p_workflow),
             HINT = 'change it there and run "pipeline migrate", or pause it';
     END IF;
 END $$;

@@ -51,7 +51,7 @@ DECLARE
     END;
 BEGIN
     IF v_wrong IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'PL012', MESSAGE = v_wrong;
+        RAISE EXCEPTION USING ERRCODE = 'PL022', MESSAGE = v_wrong;
     END IF;
     UPDATE pipeline.schedules s SET backfill_at = p_from, backfill_until = p_until, revision = s.revision + 1, updated_at = now()
     WHERE s.id = v_schedule.id;
@@ -65,7 +65,7 @@ DECLARE
 BEGIN
     SELECT s.* INTO v_schedule FROM pipeline.schedules s WHERE s.workflow = p_workflow AND s.name = p_name FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'PL013', MESSAGE = format('there is no schedule %s of %s', p_name, p_workflow),
+        RAISE EXCEPTION USING ERRCODE = 'PL023', MESSAGE = format('there is no schedule %s of %s', p_name, p_workflow),
             HINT = 'its schedules: ' || coalesce((SELECT string_agg(s.name, ', ' ORDER BY s.name) FROM (
                 SELECT n.name FROM pipeline.schedules n WHERE n.workflow = p_workflow ORDER BY 1 LIMIT 30) s), 'none');
     END IF;

@@ -75,7 +75,8 @@ BEGIN
         ), waits AS (
             UPDATE pipeline.outbox o
             SET phase_id = s.next_id, seq = DEFAULT, sent_at = NULL, sent_by = NULL, rate_limit = NULL,
-                due_at = s.due, waits_for = CASE WHEN s.due IS NOT NULL THEN pipeline.next_wait(s.next) END
+                due_at = s.due, waits_for = CASE WHEN s.due IS NOT NULL THEN pipeline.next_wait(s.next) END,
+                reason = CASE WHEN s.due IS NOT NULL THEN coalesce(split_part(pipeline.next_wait(s.next), ':', 1), 'after') END
             FROM step s WHERE o.job_id = s.id AND s.next_id IS NOT NULL AND NOT s.continues
         ), ended AS (
             DELETE FROM pipeline.outbox o USING step s WHERE o.job_id = s.id AND s.next_id IS NULL

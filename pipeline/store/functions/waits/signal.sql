@@ -37,3 +37,36 @@ BEGIN
     UPDATE pipeline.signals s SET taken_at = now() WHERE s.job_id = p_job AND s.seq = v_signal.seq;
     RETURN true;
 END $$;
+
+-- When the attempts at the phase began of which p_fence is one; null: of none.
+CREATE OR REPLACE FUNCTION pipeline.phase_began(p_job pipeline.jobs, p_fence bigint) RETURNS timestamptz LANGUAGE sql STABLE AS $$
+    SELECT coalesce(
+        (SELECT min(t.started_at) FROM pipeline.attempts t WHERE t.job_id = p_job.id AND t.fence <= p_fence AND t.fence > coalesce(
+            (SELECT max(u.fence) FROM pipeline.attempts u WHERE u.job_id = p_job.id AND u.fence < p_fence AND u.outcome = 'succeeded'), 0)),
+        CASE WHEN p_job.fence = p_fence THEN p_job.locked_at END)
+$$;
+
+-- What a link (job.event_link) can do: 'open'; 'used', the job was told of the event since the phase that made the link
+-- began (p_fence null: ever), by the link or by anybody; 'final', 'unknown_job'.
+CREATE OR REPLACE FUNCTION pipeline.link_state(p_job uuid, p_name text, p_fence bigint DEFAULT NULL)
+RETURNS text LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((
+        SELECT CASE WHEN j.completed_at IS NOT NULL THEN 'final'
+                    -- One that came earlier may have been taken by the wait that the link is for.
+                    WHEN EXISTS (SELECT 1 FROM pipeline.signals s WHERE s.job_id = p_job AND s.name = p_name
+                                 AND greatest(s.at, s.taken_at) >= coalesce(pipeline.phase_began(j, p_fence), '-infinity'))
+                    THEN 'used' ELSE 'open' END
+        FROM pipeline.jobs j WHERE j.id = p_job), 'unknown_job')
+$$;
+
+-- As pipeline.signal, once: the link's state if that is not 'open'.
+CREATE OR REPLACE FUNCTION pipeline.signal_by_link(p_job uuid, p_name text, p_body jsonb, p_fence bigint DEFAULT NULL)
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    v_state text;
+BEGIN
+    -- Of two clicks the second waits here, and sees what the first did.
+    PERFORM 1 FROM pipeline.jobs j WHERE j.id = p_job FOR NO KEY UPDATE;
+    v_state := pipeline.link_state(p_job, p_name, p_fence);
+    RETURN CASE WHEN v_state = 'open' THEN pipeline.signal(p_job, p_name, p_body) ELSE v_state END;
+END $$;

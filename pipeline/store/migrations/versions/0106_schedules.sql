@@ -34,11 +34,9 @@ CREATE TABLE pipeline.schedules (
     problem        text,
     created_at     timestamptz NOT NULL DEFAULT now(),
     updated_at     timestamptz NOT NULL DEFAULT now(),
-    -- When the leader has something to do. A schedule that waits is looked up by that.
+    -- When the leader has something to do. A schedule that waits is looked up by that, and one that is backfilled by that.
     look_at        timestamptz GENERATED ALWAYS AS (CASE
-        WHEN waits THEN 'infinity'::timestamptz
-        WHEN backfill_at IS NOT NULL THEN '-infinity'::timestamptz
-        WHEN paused_at IS NOT NULL THEN 'infinity'::timestamptz
+        WHEN waits OR paused_at IS NOT NULL THEN 'infinity'::timestamptz
         WHEN NOT planned THEN '-infinity'::timestamptz
         ELSE next_at END) STORED,
     CONSTRAINT schedules_name UNIQUE (workflow, name),
@@ -55,3 +53,4 @@ CREATE TABLE pipeline.schedules (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500);
 CREATE INDEX schedules_look ON pipeline.schedules (look_at) WHERE look_at < 'infinity';
 CREATE INDEX schedules_waiting ON pipeline.schedules (id) WHERE waits;
+CREATE INDEX schedules_backfill ON pipeline.schedules (backfill_at) WHERE backfill_at IS NOT NULL;

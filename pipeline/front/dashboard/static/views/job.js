@@ -7,6 +7,7 @@ import { duration, moment, seconds, short } from "/static/format.js";
 import { button, cut, heading, json, pill, progress, section, table, when } from "/static/parts.js";
 import { timeline } from "/static/timeline.js";
 import { say } from "/static/notices.js";
+import { childrenOf, eventsOf, parentLink, waitsFor, words } from "/static/waits.js";
 
 const ENDED = new Set(["succeeded", "failed", "cancelled"]);
 
@@ -18,7 +19,8 @@ export const job = {
     before.job.status !== after.job.status && ENDED.has(after.job.status)
       ? `Job ${short(after.job.id)} ${after.job.status}.`
       : null,
-  render({ job, body, result, timeline: parts, attempts, steps, output }, context) {
+  render(found, context) {
+    const { job, body, result, timeline: parts, attempts, steps, output } = found;
     return [
       h(
         "nav",
@@ -30,7 +32,7 @@ export const job = {
       heading([pill(job.status), h("span", { class: "mono id" }, job.id)], {
         aside: context.mayAct ? actions(job, context) : null,
       }),
-      facts(job),
+      facts(found),
       job.error_message &&
         h(
           "section",
@@ -38,6 +40,8 @@ export const job = {
           h("h2", null, "Error"),
           cut(job.error_message),
         ),
+      childrenOf(job, found.children),
+      eventsOf(found, context, ENDED.has(job.status)),
       h("div", { "data-key": "timeline" }, section("Where its time went", timeline(parts))),
       h(
         "div",
@@ -78,7 +82,9 @@ export const job = {
   },
 };
 
-function facts(job) {
+function facts(found) {
+  const { job } = found;
+  const waits = waitsFor(found) ?? (job.wait_reason && words(job.wait_reason));
   const fact = (name, ...value) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value));
   return h(
     "dl",
@@ -91,8 +97,9 @@ function facts(job) {
       ? fact("Took", duration(seconds(job.created_at, job.completed_at)))
       : fact("Age", duration(Math.floor(seconds(job.created_at)))),
     job.completed_at && fact("Ended", when(job.completed_at)),
-    job.next_retry_at && !job.completed_at && fact("Due", when(job.next_retry_at)),
-    job.wait_reason && !job.completed_at && fact("Waits for", job.wait_reason.replace("_", " ")),
+    job.next_retry_at && !job.completed_at && !found.waiting && fact("Due", when(job.next_retry_at)),
+    waits && !job.completed_at && job.status !== "running" && fact("Waits for", waits),
+    found.parent && fact("Child of", parentLink(found)),
     job.progress_total && fact("Progress", progress(job.progress_done ?? 0, job.progress_total, { label: "Progress" })),
     job.priority !== null && fact("Priority", job.priority),
     job.rate_limit && fact("RateLimit", job.rate_limit),
@@ -200,4 +207,4 @@ const STEPS = [
   { name: "Result", wide: true, cell: (one) => cut(one.preview, 160) },
 ];
 
-const waited = ({ wait_reason: reason }) => reason && h("span", { class: "soft" }, `after ${reason.replace("_", " ")}`);
+const waited = ({ wait_reason: reason }) => reason && h("span", { class: "soft" }, `after ${words(reason)}`);

@@ -6,6 +6,7 @@ import { duration, seconds } from "/static/format.js";
 import { warn } from "/static/notices.js";
 import { heading, jobLink, pager, pill, progress, select, table, when } from "/static/parts.js";
 import { go, refine } from "/static/router.js";
+import { words } from "/static/waits.js";
 
 const STATES = ["pending", "running", "retryable", "succeeded", "failed", "cancelled"];
 const ID = /[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}/i;
@@ -109,7 +110,7 @@ function find(event) {
   else if (typed) warn(`"${typed.slice(0, 60)}" is not a job id; it looks like 01a1e35a-acab-720d-861a-d34a819014b2`);
 }
 
-const COLUMNS = [
+export const COLUMNS = [
   { name: "State", cell: (job) => pill(job.status) },
   { name: "Job", cell: (job) => jobLink(job.id) },
   {
@@ -129,5 +130,5 @@ function what(job) {
     return h("span", null, "again ", when(job.next_retry_at), h("span", { class: "line" }, job.error_message));
   if (job.error_message) return h("span", { class: "line" }, job.error_message.slice(0, 300));
   if (job.status === "running") return h("span", { class: "soft line" }, job.locked_by);
-  return job.wait_reason ? h("span", { class: "soft" }, job.wait_reason.replace("_", " ")) : null;
+  return job.wait_reason ? h("span", { class: "soft" }, words(job.wait_reason)) : null;
 }

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, text
 from pipeline.declare.errors import BadInput
 from pipeline.declare.extension import extensions, load
 from pipeline.store import database
+from pipeline.store.inspect import waits
 
 JOB = text("SELECT * FROM pipeline.jobs WHERE id = :id")
 TIMELINE = text("""SELECT phase, attempt, part, started_at, ended_at, seconds, outcome, worker,
@@ -29,6 +30,10 @@ ROW = """id, workflow, phase, status, priority, attempts, max_attempts, crashes,
     left(error_message, 4000) AS error_message"""
 LIST = text("SELECT ids, floor FROM pipeline.list_jobs(:workflow, :phase, :status, :before, :limit, p_tag => :tag)")
 JOBS = text(f"SELECT {ROW} FROM pipeline.jobs WHERE id = ANY (:ids) ORDER BY id DESC")  # noqa: S608
+EACH_CHILD = text(f"""SELECT c.* FROM pipeline.batches b CROSS JOIN LATERAL (
+        SELECT {ROW} FROM pipeline.jobs WHERE batch_id = b.id AND (CAST(:after AS uuid) IS NULL OR id > :after)
+        AND (CAST(:status AS text) IS NULL OR status = :status) ORDER BY id LIMIT :limit) c
+    WHERE b.parent_job = :id ORDER BY c.id LIMIT :limit""")  # noqa: S608  fixed columns
 BATCH = """SELECT id, total, remaining, failed, sealed, callback_workflow, callback_job, created_at, completed_at
     FROM pipeline.batches WHERE id < :before"""
 BATCHES = text(f"{BATCH} ORDER BY id DESC LIMIT :limit")
@@ -50,7 +55,7 @@ FAILED = text("""SELECT id, workflow, phase, attempts, crashes, error_message, c
 
 
 def describe(job_id: UUID) -> dict[str, Any]:
-    """A job's row, its timeline, its attempts, its steps, and what its workflow stored."""
+    """A job's row, its timeline, its attempts, its steps, what its workflow stored, and what it waits for."""
     with database.engine().connect() as connection:
         found = look(connection, job_id)
     if found is None:
@@ -73,6 +78,7 @@ def look(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
         "attempts": attempts,
         "steps": steps,
         "output": output(connection, job_id) if output else None,
+        **waits.look(connection, job_id),
     }
 
 
@@ -92,6 +98,14 @@ def jobs(
     values["before"] = before or NEWEST
     ids, floor = connection.execute(LIST, values).one()
     return [dict(row) for row in connection.execute(JOBS, {"ids": ids}).mappings()], floor
+
+
+def children(
+    connection: Connection, job_id: UUID, *, status: str | None, after: UUID | None, limit: int
+) -> list[dict[str, Any]]:
+    """The children of a job after this one, in the order of their bodies, as ``jobs``."""
+    values = {"id": job_id, "status": status, "after": after, "limit": limit}
+    return [dict(row) for row in connection.execute(EACH_CHILD, values).mappings()]
 
 
 def status(connection: Connection, job_id: UUID) -> str | None:

@@ -1,0 +1,1 @@
+"""What jobs wait for, on the command line."""

@@ -1,0 +1,54 @@
+"""What a job waits for, its parent, its children, and the events that it was told of: for every door."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+WAITING = text("""SELECT split_part(waits_for, ':', 1) AS reason,
+    CASE WHEN due_at < 'infinity' THEN due_at END AS until,
+    CASE WHEN waits_for LIKE 'event:%' THEN substr(waits_for, 7) END AS event,
+    CASE WHEN waits_for LIKE 'children:%' THEN substr(waits_for, 10)::uuid END AS batch
+    FROM pipeline.outbox WHERE job_id = :id AND waits_for IS NOT NULL AND due_at > now()""")
+# By whose end the event becomes the result: that of the phase that ended with the wait.
+WAITING_PHASE = text("""SELECT j.workflow, (
+        SELECT t.phase FROM pipeline.attempts t WHERE t.job_id = j.id AND t.fence <= j.fence
+        ORDER BY t.fence DESC LIMIT 1) AS phase
+    FROM pipeline.jobs j JOIN pipeline.outbox o ON o.job_id = j.id
+    WHERE j.id = :id AND o.waits_for = 'event:' || CAST(:event AS text) AND o.due_at > now()""")
+PARENT = text("""SELECT p.id, p.workflow, p.phase, p.status
+    FROM pipeline.jobs j JOIN pipeline.batches b ON b.id = j.batch_id JOIN pipeline.jobs p ON p.id = b.parent_job
+    WHERE j.id = :id""")
+# Those that failed are looked for among the first ten thousand.
+CHILDREN = text("""SELECT b.id AS batch, b.policy, b.total, b.total - b.remaining AS ended, b.failed,
+    b.answered_at IS NOT NULL AS answered, b.created_at,
+    (SELECT j.workflow FROM pipeline.jobs j WHERE j.batch_id = b.id ORDER BY j.id LIMIT 1) AS workflow,
+    CASE WHEN b.failed > 0 THEN ARRAY(
+        SELECT c.id FROM (
+            SELECT j.id, j.status FROM pipeline.jobs j WHERE j.batch_id = b.id ORDER BY j.id LIMIT 10000) c
+        WHERE c.status IN ('failed', 'cancelled') ORDER BY c.id LIMIT 5) ELSE '{}' END AS first_failed
+    FROM pipeline.batches b WHERE b.parent_job = :id ORDER BY b.id DESC LIMIT 20""")
+EVENTS = text("""SELECT name, at, taken_at, octet_length(body::text) AS size,
+    CASE WHEN length(left(body::text, 1001)) > 1000 THEN left(body::text, 1000) || '…' ELSE body::text END AS preview
+    FROM pipeline.signals WHERE job_id = :id ORDER BY seq DESC LIMIT 200""")
+
+
+def look(connection: Connection, job_id: UUID) -> dict[str, Any]:
+    """``waiting`` (None: for nobody and nothing that somebody brings), ``parent``, ``children`` by batch, ``events``;
+    the newest first."""
+    waiting = connection.execute(WAITING, {"id": job_id}).mappings().one_or_none()
+    parent = connection.execute(PARENT, {"id": job_id}).mappings().one_or_none()
+    return {
+        "waiting": dict(waiting) if waiting else None,
+        "parent": dict(parent) if parent else None,
+        "children": [dict(row) for row in connection.execute(CHILDREN, {"id": job_id}).mappings()],
+        "events": [dict(row) for row in connection.execute(EVENTS, {"id": job_id}).mappings()],
+    }
+
+
+def waiting_phase(connection: Connection, job_id: UUID, event: str) -> tuple[str, str] | None:
+    """The workflow and phase of which the event will be the result; None if the job does not wait for it."""
+    row = connection.execute(WAITING_PHASE, {"id": job_id, "event": event}).one_or_none()
+    return None if row is None else (row.workflow, row.phase)
