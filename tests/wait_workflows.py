@@ -52,7 +52,7 @@ async def visit(job: Job[Visit]) -> Page:
     return Page(url=job.body.url, title=f"Page {job.body.url}")
 
 
-audit = Workflow("audit", body=Audit, result=Report)
+audit = Workflow("approved-audit", body=Audit, result=Report)
 
 
 async def fetch(job: Job[Audit]) -> list[str]:

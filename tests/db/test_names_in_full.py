@@ -16,9 +16,7 @@ from psycopg.types.json import Jsonb
 from tests.db import schedules, steps
 from tests.db.conftest import Connect
 from tests.db.steps import Db, Hold
-from tests.db.test_children import children, spawn
 from tests.db.test_keep_steps import keep_steps
-from tests.db.test_waits import signal
 
 OURS = """SELECT p.oid::regprocedure::text AS name, p.prosrc AS body, p.prosecdef AS definer, p.proconfig AS settings,
         pg_get_functiondef(p.oid) AS definition, l.lanname AS language
@@ -48,7 +46,6 @@ def test_every_function_does_its_work_without_a_search_path(db: Db) -> None:
     _ends(db)
     _gates(db)
     _batches(db)
-    _waits(db)
     _keys(db)
     _schedules(db)
     _waits(db)
@@ -175,22 +172,6 @@ def _batches(db: Db) -> None:
         steps.open_batch(db, "single", [1])
 
 
-def _waits(db: Db) -> None:
-    """An event, children of which one is enough, and a hook."""
-    hold = steps.held(db, "triple")
-    steps.complete(db, hold, following={"event": "approved"})
-    assert signal(db, hold.job) == "delivered"
-    hold = steps.hold(db, hold.job)
-    first, _ = children(db, spawn(db, hold, 2, "any"))
-    db.execute("INSERT INTO pipeline.hooks (workflow, event, submits) VALUES ('single', 'succeeded', 'pair')")
-    steps.complete(db, steps.hold(db, first))
-    assert steps.one(db, "SELECT pipeline.cancel_superfluous()") is True
-    assert steps.one(db, "SELECT count(*) FROM pipeline.jobs WHERE workflow = 'pair'") == 1
-    db.execute("DELETE FROM pipeline.hooks")
-    steps.submit(db, "paced")
-    steps.admit(db)
-
-
 def _keys(db: Db) -> None:
     steps.rows(
         db, "SELECT pipeline.submit_many('single', '{\"{}\", \"{}\"}', p_keys => '{a, b}', p_unique => '1 hour')"
@@ -253,6 +234,11 @@ def _waits(db: Db) -> None:
     steps.complete(db, steps.hold(db, first))
     assert steps.one(db, "SELECT pipeline.cancel_superfluous()") is True
     steps.complete(db, steps.hold(db, hold.job), following={"finish": True})
+    db.execute("INSERT INTO pipeline.hooks (workflow, event, submits) VALUES ('single', 'succeeded', 'pair')")
+    steps.complete(db, steps.held(db, "single"))
+    db.execute("DELETE FROM pipeline.hooks")
+    steps.submit(db, "paced")
+    steps.admit(db)
     other = steps.held(db, "triple")
     third = "SELECT phase FROM pipeline.phases WHERE workflow = 'triple' ORDER BY position DESC LIMIT 1"
     steps.complete(db, other, following={"phase": steps.one(db, third)})

@@ -131,7 +131,7 @@ def test_a_phase_is_tested_by_calling_it() -> None:
     """What it returns says what comes next."""
     from pipeline import End, Job
 
-    job = Job(Audit(customer="c", url=URL), workflow="audit", phase="approve")
+    job = Job(Audit(customer="c", url=URL), workflow="approved-audit", phase="approve")
     assert approve(job, []).next.phase == "publish"  # type: ignore[arg-type, union-attr]  # a list does for Ends
     asked = approve(job, [End(job.id, "failed", "gone")])  # type: ignore[arg-type]
     assert asked.next.event == "approved"  # type: ignore[union-attr]

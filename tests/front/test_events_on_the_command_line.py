@@ -14,6 +14,8 @@ from tests.db import steps
 from tests.front.waiting import end, parent, waiting
 from tests.place import Place
 
+# So that nothing wraps.
+WIDE = {"COLUMNS": "200"}
 RETURNS = {"PIPELINE_WORKFLOWS": "tests.front.returns"}
 
 
@@ -25,7 +27,7 @@ def test_a_job_is_told_and_the_answer_says_what_became_of_it(place: Place) -> No
     told = pipeline(place, "signal", str(job), "approved", "by=Ada", "level=2", "--json")
     assert json.loads(told.stdout) == {"id": str(job), "event": "approved", "answer": "delivered"}
     assert place.job(job)["result"] == {"first": {"by": "Ada", "level": 2}}
-    shown = pipeline(place, "status", str(job)).stdout
+    shown = pipeline(place, "status", str(job), **WIDE).stdout
     assert "other" in shown and "approved" in shown and '{"by": "Ada", "level": 2}' in shown
 
 
@@ -60,16 +62,18 @@ def test_a_link_is_printed_or_the_missing_setting_named(place: Place) -> None:
 
 def test_status_says_whom_a_job_waits_for(place: Place) -> None:
     """The event and until when; the children; the parent."""
-    shown = pipeline(place, "status", str(waiting(place, after=3600))).stdout
+    shown = pipeline(place, "status", str(waiting(place, after=3600)), **WIDE).stdout
     assert "waits for event approved until 20" in shown and "waiting for an event" in shown
     job, children = parent(place, 5)
     end(place, children[3], children[1], failed=True)
-    shown = pipeline(place, "status", str(job)).stdout
+    shown = pipeline(place, "status", str(job), **WIDE).stdout
     assert "waits for 3 of 5 children (single, best_effort), 2 failed" in shown
     assert f"first failed: {children[1]}, {children[3]}" in shown and "waiting for children" in shown
-    assert f"child of: {job}  triple.second  pending" in pipeline(place, "status", str(children[0])).stdout
+    assert f"child of: {job}  triple.second  pending" in pipeline(place, "status", str(children[0]), **WIDE).stdout
     end(place, children[0], children[2], children[4])
-    assert "children: 5 of 5 ended (single, best_effort), 2 failed" in pipeline(place, "status", str(job)).stdout
+    assert (
+        "children: 5 of 5 ended (single, best_effort), 2 failed" in pipeline(place, "status", str(job), **WIDE).stdout
+    )
     found = json.loads(pipeline(place, "status", str(job), "--json").stdout)
     assert found["waiting"] is None and found["children"][0]["ended"] == 5
 

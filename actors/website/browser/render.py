@@ -28,6 +28,7 @@ INSIDE = Path(__file__).with_name("inside.py")
 # What a child may know of our environment: nothing that is secret.
 KNOWN = ("PATH", "LANG", "LC_ALL", "TZ", "PLAYWRIGHT_BROWSERS_PATH")
 LOOK = 0.25
+LONGEST_FOLDER = 40
 # Characters of a page, requests of one page, and bytes that they may bring together.
 LONGEST, MOST_REQUESTS, MOST_BYTES = 5_000_000, 150, 30 * MEBIBYTE
 
@@ -103,7 +104,9 @@ class _Child:
 
 
 async def _start() -> _Child:
-    home = tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
+    # The path of a socket has room for 108 characters: below a long one Chromium would not start.
+    folder = None if len(tempfile.gettempdir()) <= LONGEST_FOLDER else "/tmp"  # noqa: S108  a folder of its own in it
+    home = tempfile.TemporaryDirectory(prefix="browser-", dir=folder, ignore_cleanup_errors=True)
     environment = {name: os.environ[name] for name in KNOWN if name in os.environ}
     process = await asyncio.create_subprocess_exec(
         sys.executable,

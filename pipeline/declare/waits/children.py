@@ -9,6 +9,7 @@ from uuid import UUID
 
 from typing_extensions import TypeVar
 
+from pipeline.declare.codec import DoesNotFit
 from pipeline.declare.errors import Misuse, Permanent
 from pipeline.declare.job import PLAIN
 
@@ -38,10 +39,13 @@ class End(Generic[Result_co]):
 
     @property
     def result(self) -> Result_co:
-        """What the child's last phase returned. Permanent if it did not succeed."""
+        """What the child's last phase returned. Permanent if it did not succeed; Misuse if it is of another type."""
         if not self.ok:
             raise Permanent(f"child {self.id} has no result, it is {self.status}: {self.error}")
-        return cast("Result_co", self._codec.decode(PLAIN.encode(self._result)))
+        try:
+            return cast("Result_co", self._codec.decode(PLAIN.encode(self._result)))
+        except DoesNotFit as error:
+            raise Misuse(f"what child {self.id} returned does not fit: {error}") from None
 
 
 class Ends(Sequence[End[Result_co]]):

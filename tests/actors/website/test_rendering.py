@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from tempfile import gettempdir
 from time import monotonic
 
 import pytest
@@ -20,7 +21,15 @@ CHROMIUM = "/usr/bin/chromium"
 
 
 @pytest.fixture
-def rendering(settings: WebsiteSettings) -> WebsiteSettings:
+def homes() -> Iterator[Path]:
+    """Where the browsers of a test have their homes; others may run beside it."""
+    with tempfile.TemporaryDirectory(prefix="b") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def rendering(settings: WebsiteSettings, homes: Path, monkeypatch: pytest.MonkeyPatch) -> WebsiteSettings:
+    monkeypatch.setattr(tempfile, "tempdir", str(homes))
     chosen = {"render": True, "browser": CHROMIUM, "browser_seconds": 60.0}
     return settings.model_copy(update=chosen)
 
@@ -29,9 +38,9 @@ def see(settings: WebsiteSettings, path: str) -> Page:
     return asyncio.run(fetch_page(settings.sandbox_url + path, settings))
 
 
-def browsers() -> list[str]:
-    """What runs of them; each has its own folder as its home."""
-    home = f"HOME={gettempdir()}/browser-".encode()
+def browsers(folder: Path) -> list[str]:
+    """What runs of those that have their homes in the folder."""
+    home = f"HOME={folder}/browser-".encode()
     return [command for command, environment in map(_told, Path("/proc").glob("[0-9]*")) if home in environment]
 
 
@@ -42,7 +51,7 @@ def _told(process: Path) -> tuple[str, bytes]:
         return "", b""
 
 
-def test_what_scripts_make_is_read(rendering: WebsiteSettings, sandbox: Sandbox) -> None:
+def test_what_scripts_make_is_read(rendering: WebsiteSettings, sandbox: Sandbox, homes: Path) -> None:
     """Title, headings and links of the page that a visitor sees; each part was fetched once, the page itself too."""
     page = see(rendering, "/scripted")
     assert (page.title, page.rendered, page.needs_scripts) == ("Menu of the day", True, False)
@@ -50,7 +59,7 @@ def test_what_scripts_make_is_read(rendering: WebsiteSettings, sandbox: Sandbox)
     assert [link.url for link in page.links_in] == [f"{rendering.sandbox_url}/sites/1/"]
     paths = sandbox.stats()["paths"]
     assert (paths["/scripted"], paths["/scripted/menu.js"], paths["/scripted/menu.json"]) == (1, 1, 1)
-    assert browsers() == []
+    assert browsers(homes) == []
 
 
 def test_without_the_setting_the_doubt_is_said(settings: WebsiteSettings) -> None:
@@ -96,23 +105,25 @@ def test_a_page_may_lead_to_another(rendering: WebsiteSettings) -> None:
 @pytest.mark.parametrize(
     ("path", "bounds"), [("busy", {"browser_seconds": 6.0}), ("greedy", {"browser_megabytes": 600})]
 )
-def test_a_page_that_never_ends_is_ended(rendering: WebsiteSettings, path: str, bounds: dict[str, float]) -> None:
+def test_a_page_that_never_ends_is_ended(
+    rendering: WebsiteSettings, path: str, bounds: dict[str, float], homes: Path
+) -> None:
     """By time or by memory. What there was without scripts is kept, with the doubt, and no process is left."""
     began = monotonic()
     page = see(rendering.model_copy(update=bounds), f"/scripted/{path}")
     print(f"{path}: {monotonic() - began:.1f} s")
     assert (page.title, page.rendered, page.needs_scripts) == ("Loading…", False, True)
-    assert browsers() == []
+    assert browsers(homes) == []
 
 
-def test_a_worker_renders_beside_its_other_jobs(place: Place, sandbox: Sandbox) -> None:
+def test_a_worker_renders_beside_its_other_jobs(place: Place, sandbox: Sandbox, homes: Path) -> None:
     """On the event loop that its other pages are fetched on; the browser learns nothing of the worker's environment."""
     rendering = {"PIPELINE_WEBSITE_RENDER": "true", "PIPELINE_WEBSITE_BROWSER": CHROMIUM}
-    bounds = {"PIPELINE_WEBSITE_BROWSER_SECONDS": "60", "PIPELINE_SANDBOX_URL": sandbox.url}
+    bounds = {"PIPELINE_WEBSITE_BROWSER_SECONDS": "60", "PIPELINE_SANDBOX_URL": sandbox.url, "TMPDIR": str(homes)}
     place.worker(threads=4, settings={**rendering, **bounds})
     urls = [f"{sandbox.url}/scripted", *(f"{sandbox.url}/sites/{n}/" for n in range(1, 6))]
     rows = place.finished(*submit_many(None, "website", [{"url": url} for url in urls]), timeout=120)
     assert {row["status"] for row in rows} == {"succeeded"}
     [kept] = place.rows("SELECT page FROM website_analyses WHERE url = %s", urls[0])
     assert (kept["page"]["title"], kept["page"]["rendered"]) == ("Menu of the day", True)
-    assert browsers() == []
+    assert browsers(homes) == []
