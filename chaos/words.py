@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from chaos.subject import WORD
 from pipeline import signal
 
-TICK, LATEST = 0.1, 4.0
+TICK, LATEST = 0.1, 2.8
 # So many of a hundred are never told.
 SILENCE = 25
 

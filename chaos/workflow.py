@@ -129,7 +129,7 @@ stepped.phase("second")(wait_in_steps)
 stepped.phase("third", isolated=True)(work_in_steps)
 
 # A job that waits for its children, for somebody's word, or for the end of that wait, and for time.
-PATIENCE, NAP = timedelta(seconds=3), timedelta(seconds=0.2)
+PATIENCE, NAP = timedelta(seconds=2), timedelta(seconds=0.2)
 OUT_OF_TIME = "nobody said a word"
 child, waiting = Workflow("chaos-child"), Workflow(WAITING)
 

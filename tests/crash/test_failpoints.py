@@ -159,7 +159,7 @@ def test_what_a_busy_worker_gave_back_is_sent_once(place: Place) -> None:
 
 # It has said so, and has looked for the last time before it waits.
 ASLEEP = """SELECT count(*) FROM pg_stat_activity, pipeline.relay_asleep WHERE last_value = 1 AND state = 'idle'
-    AND application_name LIKE 'pipeline relay %%' AND query ~ 'next_due|open_before' AND datname = current_database()"""
+    AND application_name = 'pipeline relay' AND query ~ 'next_due|open_before' AND datname = current_database()"""
 
 
 def with_waits(place: Place) -> None:

@@ -152,6 +152,19 @@ def test_children_are_kept_until_their_parent_has_ended(database: Db) -> None:
     assert steps.one(database, prune) == 2
 
 
+def test_children_of_a_failed_job_are_kept_as_it_is(database: Db) -> None:
+    """It may be replayed, and looks at their ends again."""
+    hold = steps.held(database, "triple")
+    [one] = children(database, spawn(database, hold, 1))
+    end(database, one)
+    assert steps.fail(database, steps.hold(database, hold.job)) == "failed"
+    database.execute("UPDATE pipeline.jobs SET completed_at = completed_at - interval '9 days' WHERE id = %s", (one,))
+    prune = "SELECT pipeline.prune('-1 day', 100)"
+    assert steps.one(database, prune) == 0
+    assert steps.replay(database, hold.job) and steps.cancel(database, hold.job)
+    assert steps.one(database, prune) == 2
+
+
 def test_verify_finds_a_wait_for_what_has_come_and_repairs_it(database: Db) -> None:
     told, parent = wait(database, event="approved"), steps.held(database, "triple")
     batch = spawn(database, parent, 1)

@@ -1,6 +1,7 @@
 -- Finished jobs with their history, keys and tags, a small batch a call, the oldest of each phase first; with the last batch also
 -- complete batches that have no jobs left, and workers that stopped. Failed jobs stay until somebody decides, unless
--- p_failed says for how long. Children of open batches, or of a job that has not ended, stay, and so does what somebody has locked, until next time.
+-- p_failed says for how long. Children of open batches stay, and of a job that has not ended or may be replayed; what somebody
+-- has locked stays until next time.
 CREATE OR REPLACE FUNCTION pipeline.prune(p_older interval, p_most integer, p_failed interval DEFAULT NULL)
 RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
@@ -23,7 +24,8 @@ BEGIN
             WHERE j.workflow = v_workflow AND j.rest = v_rest AND j.id < pipeline.id_at(now() - v_age)
               AND j.completed_at < now() - v_age
               AND NOT EXISTS (SELECT 1 FROM pipeline.batches b LEFT JOIN pipeline.jobs p ON p.id = b.parent_job
-                              WHERE b.id = j.batch_id AND (b.completed_at IS NULL OR (p.id IS NOT NULL AND p.completed_at IS NULL)))
+                              WHERE b.id = j.batch_id AND (
+                                  b.completed_at IS NULL OR (p.id IS NOT NULL AND (p.completed_at IS NULL OR p.status = 'failed'))))
             ORDER BY j.id LIMIT p_most - cardinality(v_ids) FOR UPDATE SKIP LOCKED) d;
         v_ids := v_ids || v_some;
     END LOOP;
