@@ -29,7 +29,7 @@ from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.message import InvalidEnvelope, compose, read_ref
 from pipeline.journey.rate_limits import take_permit
 from pipeline.observe import failpoints, lines, logs
-from pipeline.observe.instruments import count, observe_duration, phase_span
+from pipeline.observe.instruments import count, in_logs, observe_duration, phase_span
 from pipeline.store.group_commit import (
     Ask,
     ClaimRow,
@@ -199,7 +199,7 @@ async def run(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase) -> 
     started = monotonic()
     try:
         span = phase_span(attempt.spec.queue, job.traceparent, job=str(job.id), fence=job.fence)
-        with attempt, lines.in_logs(attempt), span as job.span:
+        with attempt, in_logs(attempt), span as job.span:
             if attempt.isolated:
                 return worker.run_isolated(attempt)
             return as_done(await attempt.place.returned(job, perform(phase, job)))

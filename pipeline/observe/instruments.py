@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pipeline.declare.extras import MissingExtra, require
 from pipeline.declare.states import Outcome
-from pipeline.observe import logs
+from pipeline.observe import lines, logs
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
+
+    from pipeline.journey.attempt import Attempt
 
 _counts: Counter[str] = Counter()
 _lock = Lock()
@@ -37,6 +39,16 @@ def snapshot() -> dict[str, int]:
 BOUNDS = ("0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60", "300", "inf")
 _LIMITS = [float(bound) for bound in BOUNDS]
 OUTCOMES = frozenset({*get_args(Outcome), "lost"})
+
+
+@contextmanager
+def in_logs(attempt: Attempt) -> Iterator[None]:
+    """Whatever is logged in this block, by anybody, names the job, its phase, its attempt, its worker and its trace."""
+    token = lines.running.set(attempt)
+    try:
+        yield
+    finally:
+        lines.running.reset(token)
 
 
 def observe_duration(queue: str, seconds: float) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import MutableMapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,8 @@ MOST, LONGEST_LINE, LONGEST = 100, 2000, 8192
 WHOSE = ("job", "phase", "attempt", "fence", "worker", "trace")
 # What says whose line it is, and what structlog leaves behind.
 UNSAID = {*WHOSE, "exc_info", "stack_info"}
-_attempt: ContextVar[Attempt | None] = ContextVar("pipeline_attempt", default=None)
+# The attempt whose lines these are (pipeline.observe.instruments.in_logs).
+running: ContextVar[Attempt | None] = ContextVar("pipeline_attempt", default=None)
 # The worker that this process belongs to.
 _worker: dict[str, str] = {}
 
@@ -38,19 +38,9 @@ class Said:
     traceback: str | None = None
 
 
-@contextmanager
-def in_logs(attempt: Attempt) -> Iterator[None]:
-    """Whatever is logged in this block, by anybody, names the job, its phase, its attempt, its worker and its trace."""
-    token = _attempt.set(attempt)
-    try:
-        yield
-    finally:
-        _attempt.reset(token)
-
-
 def whose(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """For structlog: adds whose line it is, unless it says so itself."""
-    attempt = _attempt.get()
+    attempt = running.get()
     if attempt is not None:
         named = (str(attempt.job_id), attempt.spec.queue, attempt.attempts + 1, attempt.fence)
         known = {**dict(zip(WHOSE, named, strict=False)), **_worker, "trace": attempt.trace_id}
@@ -61,7 +51,7 @@ def whose(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutabl
 
 def keep(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """For structlog: the line is one of the running attempt's last."""
-    attempt = _attempt.get()
+    attempt = running.get()
     if attempt is not None:
         add(attempt, _line(event))
     return event
@@ -107,7 +97,7 @@ class Printed(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """As the stream does."""
-        attempt = _attempt.get()
+        attempt = running.get()
         if attempt is not None:
             *lines, self._begun = (self._begun + text).split("\n")
             self._begun = self._begun[-LONGEST_LINE:]

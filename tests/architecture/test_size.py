@@ -15,6 +15,7 @@ LONGER = {
     "pipeline/journey/attempt.py": WALK,
     "pipeline/store/group_commit.py": WALK,
     "pipeline/worker/process.py": WALK,
+    "tests/db/test_names_in_full.py": "one tour of all functions",
     "tests/db/test_gateway.py": "one test for each statement of the gateway",
     "tests/flow/test_the_fourteen_rules.py": "one test for each rule of the protocol, in their order",
 }

@@ -26,7 +26,8 @@ from pipeline.journey.settle import TRIES, describe
 from pipeline.journey.steps import keep_alone
 from pipeline.journey.write import StillLocked, complete_with_write, submit_children
 from pipeline.observe import failpoints
-from pipeline.observe.lines import Printed, called, in_logs
+from pipeline.observe.instruments import in_logs
+from pipeline.observe.lines import Printed, called
 from pipeline.observe.tracebacks import formatted
 from pipeline.store import database
 from pipeline.store.group_commit import Completed, Completion, HandedOver, Repeated
