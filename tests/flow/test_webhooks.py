@@ -105,7 +105,7 @@ def test_it_is_submitted_by_itself_and_tried_again_under_one_id(place: Place, re
 def test_a_receiver_that_says_no_is_not_asked_again(place: Place, receiver: Receiver) -> None:
     worker(place, receiver)
     receiver.answers += [Answer(410)]
-    job = webhook.submit({"url": f"{receiver.url}?token=very-private"})
+    job = webhook.submit(Webhook(url=f"{receiver.url}?token=very-private"))
     with pytest.raises(JobFailed, match=r"http://127\.0\.0\.1 answered 410 Gone"):
         job.result(timeout=30)
     assert outcomes(place, job.id) == ["failed"] and "very-private" not in place.logs()
@@ -115,7 +115,7 @@ def test_a_receiver_that_hangs_or_talks_too_much_is_left(place: Place, receiver:
     """A second is all it gets; of its answer the status counts, whatever follows."""
     worker(place, receiver, PIPELINE_WEBHOOK_SECONDS="0.5")
     receiver.answers += [Answer(after=3), Answer(200, body=b"x" * 5_000_000)]
-    job = webhook.submit({"url": receiver.url})
+    job = webhook.submit(Webhook(url=receiver.url))
     assert job.result(timeout=30) == 200
     assert outcomes(place, job.id) == ["retried", "succeeded"]
     assert "ReadTimeout" in str(place.attempts(job.id)[0]["error"])
@@ -142,7 +142,7 @@ def test_what_is_not_a_public_address_is_refused_at_once(url: str, said: str, re
 
 def test_a_private_address_is_refused_by_a_real_worker_until_it_is_allowed(place: Place, receiver: Receiver) -> None:
     worker(place, receiver, PIPELINE_WEBHOOK_ALLOWED_HOSTS="")
-    job = webhook.submit({"url": receiver.url})
+    job = webhook.submit(Webhook(url=receiver.url))
     with pytest.raises(JobFailed, match="is loopback, not public"):
         job.result(timeout=30)
     assert receiver.requests == [] and outcomes(place, job.id) == ["failed"]
@@ -158,7 +158,7 @@ def test_without_its_secret_it_fails_and_says_what_to_set() -> None:
 def test_a_new_secret_signs_beside_the_old_one(place: Place, receiver: Receiver) -> None:
     """Receivers with either are content; none of the two is in the database or the log."""
     worker(place, receiver, PIPELINE_WEBHOOK_SECRETS=f"default:{SECRET},{OLDER}")
-    job = webhook.submit({"url": receiver.url})
+    job = webhook.submit(Webhook(url=receiver.url))
     assert job.result(timeout=30) == 204
     [request] = receiver.requests
     assert request.verified(SECRET) == request.verified(OLDER)
