@@ -194,20 +194,21 @@ class Workflow(Generic[Body, Result]):
     def on_failure(self, workflow: Workflow[Any, Any], **body: Any) -> None:
         """Submit a job of this workflow when one of ours fails, in the transaction in which it does: once.
 
-        Its body says ``job``, ``workflow``, ``phase``, ``state``, ``error``, ``body`` and ``result`` of the job that
-        ended, beside what is given here. The same again if the job is replayed and fails once more.
+        Its body says ``job``, ``workflow``, ``phase``, ``state``, ``error``, ``body``, ``result`` and ``ended_at`` of
+        the job that ended, beside what is given here. The same again if the job is replayed and fails once more.
 
-        >>> audit.on_failure(tell_the_customer)
+        >>> audit.on_failure(tell_the_customer, team="night shift")
+        >>> audit.on_failure(webhook, url="https://example.org/failed")
         """
-        self._declared.hook(Hook("failed", workflow.name, PLAIN.encode(body).decode()))
+        self._declared.hook(Hook("failed", workflow.name, encode_body(None, body)))
 
     def on_success(self, workflow: Workflow[Any, Any], **body: Any) -> None:
         """Submit a job of this workflow when one of ours has succeeded; see ``on_failure``."""
-        self._declared.hook(Hook("succeeded", workflow.name, PLAIN.encode(body).decode()))
+        self._declared.hook(Hook("succeeded", workflow.name, encode_body(None, body)))
 
     def on_cancel(self, workflow: Workflow[Any, Any], **body: Any) -> None:
         """Submit a job of this workflow when one of ours is cancelled; see ``on_failure``."""
-        self._declared.hook(Hook("cancelled", workflow.name, PLAIN.encode(body).decode()))
+        self._declared.hook(Hook("cancelled", workflow.name, encode_body(None, body)))
 
     def around(self, manager: Around) -> Around:
         """Have a context manager around every attempt of every phase: in threads, coroutines and children alike.

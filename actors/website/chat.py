@@ -11,13 +11,13 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
-from actors.refusals import answered, refusal
 from actors.website.messages import Message
 from actors.website.storable import one_line
 from actors.website.tokens import estimate_tokens
 from pipeline import Permanent, Transient
 from pipeline.http.addresses import AddressPolicy, authority
 from pipeline.http.client import MEBIBYTE, Fetched, Limits, post
+from pipeline.http.refusals import answered, refusal
 
 MILLION = Decimal(1_000_000)
 

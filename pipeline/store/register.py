@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -47,10 +48,9 @@ IN_FORCE = text("""
 """)
 UNHOOK = text("DELETE FROM pipeline.hooks WHERE workflow = ANY (:workflows)")
 HOOK = text("""
-    INSERT INTO pipeline.hooks (workflow, event, submits, body)
-    VALUES (:workflow, :event, :submits, CAST(:body AS jsonb))
-    ON CONFLICT (workflow, event, submits) DO UPDATE SET body = excluded.body""")
-HOOKS_IN_FORCE = text("SELECT workflow, event, submits FROM pipeline.hooks WHERE workflow = ANY (:workflows)")
+    INSERT INTO pipeline.hooks (workflow, no, event, submits, body)
+    VALUES (:workflow, :no, :event, :submits, CAST(:body AS jsonb))""")
+HOOKS_IN_FORCE = text("SELECT workflow, event, submits, body FROM pipeline.hooks WHERE workflow = ANY (:workflows)")
 # One at a time: of two versions that meet a new workflow together, the second finds it known.
 ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock('pipeline.phases'::regclass::oid::integer, 0)")
 
@@ -114,7 +114,9 @@ def _write(connection: Connection, workflows: list[DeclaredWorkflow], stale_afte
         connection.execute(CHAIN, chains)
         connection.execute(PLACES, {"workflows": [one.name for one in workflows]})
         connection.execute(UNHOOK, {"workflows": [one.name for one in workflows]})
-        if hooks := [{"workflow": one.name, **vars(hook)} for one in workflows for hook in one.hooks]:
+        if hooks := [
+            {"workflow": one.name, "no": no, **vars(hook)} for one in workflows for no, hook in enumerate(one.hooks, 1)
+        ]:
             connection.execute(HOOK, hooks)
         schedules.declare(connection, [(one.name, one.schedules) for one in workflows])
 
@@ -145,11 +147,16 @@ def _differences(
 def _different_hooks(connection: Connection, declared: Mapping[str, DeclaredWorkflow]) -> Iterator[Difference]:
     in_force: dict[str, set[str]] = {name: set() for name in declared}
     for row in connection.execute(HOOKS_IN_FORCE, {"workflows": list(declared)}):
-        in_force[row.workflow].add(f"{row.event}: {row.submits}")
+        in_force[row.workflow].add(_hook(row.event, row.submits, row.body))
     for name, workflow in declared.items():
-        code = {f"{hook.event}: {hook.submits}" for hook in workflow.hooks}
+        code = {_hook(hook.event, hook.submits, json.loads(hook.body)) for hook in workflow.hooks}
         if code != in_force[name]:
             yield Difference(name, None, "hooks", ", ".join(sorted(in_force[name])), ", ".join(sorted(code)))
+
+
+def _hook(event: str, submits: str, body: Mapping[str, Any]) -> str:
+    """For people; the same for the same, however PostgreSQL keeps it."""
+    return f"{event}: {submits}" + (f" {json.dumps(body, sort_keys=True)}" if body else "")
 
 
 def _different_schedules(

@@ -17,6 +17,7 @@ from pipeline.store.gateway import client
 from pipeline.store.gateway.callers import Call
 from pipeline.testing.memory.batches import Batch, Batches
 from pipeline.testing.memory.clock import Clock
+from pipeline.testing.memory.hooks import hooks_of
 from pipeline.testing.memory.keys import Keys, is_unsent
 from pipeline.testing.memory.rows import Row, next_due
 from pipeline.testing.memory.transactions import follow
@@ -115,7 +116,7 @@ class Table:
             trace_id=trace[1],
             span_id=trace[2],
             batch=None if wish.batch is None else UUID(wish.batch),
-            ended=self.batches.ended,
+            ended=self._ended,
         )
         if row.batch is not None:
             self.batches.joinable(row.batch).jobs.append(row)
@@ -187,6 +188,11 @@ class Table:
             self.batches.seal(UUID(row.waits_for.removeprefix("children:")))
         else:
             row.take_signal(self._clock.now())
+
+    def _ended(self, row: Row) -> None:
+        for wish in list(hooks_of(row, self._clock.now())):
+            self._add(_declared(wish.workflow), wish.bodies[0], None, wish)
+        self.batches.ended(row)
 
     def _call_back(self, workflow: str, body: str) -> None:
         self._add(_declared(workflow), body, None, Wish(workflow, [body]))
