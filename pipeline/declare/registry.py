@@ -22,6 +22,7 @@ from pipeline.declare.codec import (
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import PhaseSpec
+from pipeline.declare.turns import Turns
 from pipeline.declare.waits.children import EarlierEnds, Ends
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class DeclaredWorkflow:
     hooks: list[Hook] = field(default_factory=list)
     around: list[Around] = field(default_factory=list)
     schedules: list[ScheduleSpec] = field(default_factory=list)
+    # How jobs with one key go beside each other.
+    turns: Turns | None = None
 
     def hook(self, hook: Hook) -> None:
         """Add a hook. ValueError if jobs would submit one another for ever."""
@@ -131,14 +134,16 @@ def _hooked(workflow: str) -> set[str]:
     return found
 
 
-def declare_workflow(name: str, module: str, body: Codec = PLAIN, result: Codec | None = None) -> DeclaredWorkflow:
+def declare_workflow(
+    name: str, module: str, body: Codec = PLAIN, result: Codec | None = None, turns: Turns | None = None
+) -> DeclaredWorkflow:
     """Add a workflow; its name is unique in a process."""
     PhaseSpec(workflow=name, name="check")
     if name in _workflows:
         raise ValueError(
             f"a workflow named {name!r} is already declared in {_workflows[name].module}; names are unique in a process"
         )
-    _workflows[name] = DeclaredWorkflow(name, module, body, result)
+    _workflows[name] = DeclaredWorkflow(name, module, body, result, turns=turns)
     return _workflows[name]
 
 
