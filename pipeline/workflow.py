@@ -12,7 +12,6 @@ from typing import (
     Any,
     Concatenate,
     Generic,
-    Literal,
     cast,
     get_args,
     get_origin,
@@ -29,7 +28,7 @@ from pipeline.declare.job import PLAIN, Job
 from pipeline.declare.options import Order
 from pipeline.declare.phase import PhaseSpec, Throttle, read_rate, read_size
 from pipeline.declare.registry import Around, DeclaredPhase, Hook, Work, declare_workflow
-from pipeline.declare.turns import Turns, check_field
+from pipeline.declare.waits.turns import Turns, check_field
 from pipeline.handle import AsyncJobHandle, JobHandle, all_awaited, awaited, job
 from pipeline.journey.submit import encode_body, submit, submit_many
 from pipeline.phase import Declare, Given, Phase, Returned

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+
 from typing_extensions import TypedDict
 
 from pipeline import Done, Job, Workflow

@@ -22,8 +22,8 @@ from pipeline.declare.codec import (
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import PhaseSpec
-from pipeline.declare.turns import Turns
 from pipeline.declare.waits.children import EarlierEnds, Ends
+from pipeline.declare.waits.turns import Turns
 
 if TYPE_CHECKING:
     from pipeline.declare.schedules.schedule import ScheduleSpec

@@ -30,7 +30,7 @@ def test_limits_and_order_of_keys_hold_while_workers_are_killed(place: Place) ->
     bodies = [{"customer": f"c-{n % KEYS:02}", "number": n, "seconds": 0.02} for n in range(KEYS * 8)]
     for workflow in ("shared", "ordered"):
         place.db.execute("SELECT pipeline.submit_many(%s, %s::jsonb[])", (workflow, [Jsonb(body) for body in bodies]))
-    dice = random.Random(7)  # noqa: S311  dice, not secrets
+    dice = random.Random(7)
     left = "SELECT count(*) FROM pipeline.jobs WHERE completed_at IS NULL"
     for share in (0.75, 0.5, 0.25):
         place.until(lambda share=share: place.count(left) <= 2 * len(bodies) * share, 60, "the next kill")  # type: ignore[misc]

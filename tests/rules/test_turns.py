@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from pipeline import Workflow
-from pipeline.declare.turns import Turns
+from pipeline.declare.waits.turns import Turns
 
 
 class Body(BaseModel):
