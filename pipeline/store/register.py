@@ -58,10 +58,11 @@ WITHOUT_KEYS = text("""
 TURNS = text("""
     INSERT INTO pipeline.turns (workflow, field, per_key, in_order, rate_count, rate_seconds)
     VALUES (:workflow, :field, :per_key, :in_order, :rate_count, :rate_seconds)
-    ON CONFLICT (workflow) DO UPDATE SET field = excluded.field, per_key = excluded.per_key, in_order = excluded.in_order,
-        rate_count = excluded.rate_count, rate_seconds = excluded.rate_seconds""")
+    ON CONFLICT (workflow) DO UPDATE SET field = excluded.field, per_key = excluded.per_key,
+        in_order = excluded.in_order, rate_count = excluded.rate_count, rate_seconds = excluded.rate_seconds""")
 TAKE_TURNS = text("""
-    UPDATE pipeline.phases p SET turns_id = (SELECT t.id FROM pipeline.turns t WHERE t.workflow = p.workflow AND t.field IS NOT NULL)
+    UPDATE pipeline.phases p SET turns_id = (
+        SELECT t.id FROM pipeline.turns t WHERE t.workflow = p.workflow AND t.field IS NOT NULL)
     WHERE p.workflow = ANY (:workflows)""")
 TURNS_IN_FORCE = text("""
     SELECT workflow, field, per_key, in_order, rate_count, rate_seconds FROM pipeline.turns

@@ -16,9 +16,9 @@ FIELD = re.compile(r"[^.\s]{1,100}(\.[^.\s]{1,100}){0,4}")
 class Turns:
     """The keys of a workflow go round: each gets one job a turn.
 
-    ``field``: where the key is in the body, such as ``customer`` or ``customer.id``. ``per_key``: how many jobs of a key
-    are under way at once. ``rate``: how many of them begin, such as ``"5/s"``. ``in_order``: one after the other, the
-    oldest first; the next one begins when the one before it has ended.
+    ``field``: where the key is in the body, such as ``customer`` or ``customer.id``. ``per_key``: how many jobs of a
+    key are under way at once. ``rate``: how many of them begin, such as ``"5/s"``. ``in_order``: one after the other,
+    the oldest first; the next one begins when the one before it has ended.
     """
 
     field: str
