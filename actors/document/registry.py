@@ -14,10 +14,10 @@ import httpx
 
 from actors.document.boost import tidy
 from actors.document.config import DocumentSettings, only
-from actors.refusals import answered, refusal, require_success
 from pipeline import Permanent, Transient
 from pipeline.http.client import MEBIBYTE, Fetched, Limits, deadline, fetch, post, shared_fetcher
 from pipeline.http.per_loop import PerLoop
+from pipeline.http.refusals import answered, refusal, require_success
 
 Answer = TypeVar("Answer")
 REFUSED = frozenset({httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN})

@@ -15,9 +15,9 @@ from actors.match.candidates import Candidate, Item, is_number, read_candidate, 
 from actors.match.config import MatchSettings
 from actors.match.queries import Query
 from actors.reading import read_in_time
-from actors.refusals import require_success
 from pipeline import Permanent, Transient, retry_after
 from pipeline.http.client import Fetched, TooLarge, fetch
+from pipeline.http.refusals import require_success
 
 # Both for those who are not bots.
 MOST_HITS = MOST_IDS = 50

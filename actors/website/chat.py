@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
-from actors.refusals import answered, refusal
 from actors.website.completions import Reply, read_completion
 from actors.website.messages import Message
 from actors.website.storable import one_line
 from pipeline.http.addresses import AddressPolicy, authority
 from pipeline.http.client import MEBIBYTE, Fetched, Limits, post
+from pipeline.http.refusals import answered, refusal
 
 
 @dataclass(frozen=True)

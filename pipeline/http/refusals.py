@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import httpx
 
-from pipeline import Permanent, Snooze, Transient, retry_after
+from pipeline.declare.errors import Permanent, Snooze, Transient, retry_after
 from pipeline.http.client import Fetched
 
 # These may pass; any other 4xx is an answer.
