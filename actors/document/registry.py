@@ -71,10 +71,16 @@ class Registry:
             yield response.aiter_raw(64 * 1024)
 
     def _entry(self, number: str, row: dict[str, Any]) -> Entry:
-        target = urljoin(f"{self._url}/", str(row.get("pdf", "")))
+        named = row.get("pdf")
+        try:
+            target = urljoin(f"{self._url}/", named) if isinstance(named, str) and named else ""
+        except ValueError:
+            target = ""
+        if not target:
+            raise Permanent(f"the registry names no address of the PDF of document {number}: {str(named)[:200]!r}")
         if urlsplit(target)[:2] != urlsplit(self._url)[:2]:
             raise Permanent(f"the registry keeps the PDF of document {number} at another address: {target[:200]}")
-        return Entry(number, tidy(str(row.get("title", "")))[:500], target)
+        return Entry(number, tidy(title if isinstance(title := row.get("title"), str) else "")[:500], target)
 
     async def _with_session(self, call: Callable[[str], Awaitable[Answer]]) -> Answer:
         cookie = await self._session()
