@@ -10,7 +10,7 @@ from typing import NoReturn
 from sqlalchemy import text
 
 from actors.reading import read_in_time
-from actors.refusals import still_packed
+from pipeline.http.refusals import still_packed
 from actors.scrape.adapters import Adapter, Unparsable, adapter_for
 from actors.scrape.breaker import SourceFault, guarded
 from actors.scrape.config import ScrapeSettings

@@ -23,6 +23,7 @@ from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.waits.children import EarlierEnds, Ends
+from pipeline.declare.waits.turns import Turns
 
 if TYPE_CHECKING:
     from pipeline.declare.schedules.schedule import ScheduleSpec
@@ -83,6 +84,8 @@ class DeclaredWorkflow:
     hooks: list[Hook] = field(default_factory=list)
     around: list[Around] = field(default_factory=list)
     schedules: list[ScheduleSpec] = field(default_factory=list)
+    # How jobs with one key go beside each other.
+    turns: Turns | None = None
 
     def hook(self, hook: Hook) -> None:
         """Add a hook. ValueError if it is there already, if what is given does not fit the workflow that it submits, or
@@ -165,14 +168,16 @@ def _check_given(workflow: str, hook: Hook) -> None:
             raise ValueError(f"what workflow {workflow} gives does not fit {hook.submits}, its hook: {said}") from None
 
 
-def declare_workflow(name: str, module: str, body: Codec = PLAIN, result: Codec | None = None) -> DeclaredWorkflow:
+def declare_workflow(
+    name: str, module: str, body: Codec = PLAIN, result: Codec | None = None, turns: Turns | None = None
+) -> DeclaredWorkflow:
     """Add a workflow; its name is unique in a process."""
     PhaseSpec(workflow=name, name="check")
     if name in _workflows:
         raise ValueError(
             f"a workflow named {name!r} is already declared in {_workflows[name].module}; names are unique in a process"
         )
-    _workflows[name] = DeclaredWorkflow(name, module, body, result)
+    _workflows[name] = DeclaredWorkflow(name, module, body, result, turns=turns)
     return _workflows[name]
 
 

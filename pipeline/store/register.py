@@ -51,6 +51,22 @@ HOOK = text("""
     INSERT INTO pipeline.hooks (workflow, no, event, submits, body)
     VALUES (:workflow, :no, :event, :submits, CAST(:body AS jsonb))""")
 HOOKS_IN_FORCE = text("SELECT workflow, event, submits, body FROM pipeline.hooks WHERE workflow = ANY (:workflows)")
+# Of a workflow that has no keys any more, its waiting jobs keep theirs: no key is looked for in new ones.
+WITHOUT_KEYS = text("""
+    UPDATE pipeline.turns SET field = NULL, per_key = NULL, in_order = false, rate_count = NULL, rate_seconds = NULL
+    WHERE workflow = ANY (:workflows)""")
+TURNS = text("""
+    INSERT INTO pipeline.turns (workflow, field, per_key, in_order, rate_count, rate_seconds)
+    VALUES (:workflow, :field, :per_key, :in_order, :rate_count, :rate_seconds)
+    ON CONFLICT (workflow) DO UPDATE SET field = excluded.field, per_key = excluded.per_key,
+        in_order = excluded.in_order, rate_count = excluded.rate_count, rate_seconds = excluded.rate_seconds""")
+TAKE_TURNS = text("""
+    UPDATE pipeline.phases p SET turns_id = (
+        SELECT t.id FROM pipeline.turns t WHERE t.workflow = p.workflow AND t.field IS NOT NULL)
+    WHERE p.workflow = ANY (:workflows)""")
+TURNS_IN_FORCE = text("""
+    SELECT workflow, field, per_key, in_order, rate_count, rate_seconds FROM pipeline.turns
+    WHERE workflow = ANY (:workflows) AND field IS NOT NULL""")
 # One at a time: of two versions that meet a new workflow together, the second finds it known.
 ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock('pipeline.phases'::regclass::oid::integer, 0)")
 
@@ -92,7 +108,7 @@ def differences(
     known, scheduled = in_force(connection, declared), schedules.in_code(connection, list(declared))
     found = [one for name in declared for one in _differences(declared[name], known.get(name, []), stale_after)]
     found += _different_schedules(declared.values(), scheduled)
-    return found + list(_different_hooks(connection, declared))
+    return found + list(_different_turns(connection, declared)) + list(_different_hooks(connection, declared))
 
 
 def in_force(connection: Connection, workflows: Iterable[str] | None = None) -> dict[str, list[dict[str, Any]]]:
@@ -112,8 +128,13 @@ def _write(connection: Connection, workflows: list[DeclaredWorkflow], stale_afte
         connection.execute(RETIRE, chains)
         connection.execute(UPSERT, rows)
         connection.execute(CHAIN, chains)
-        connection.execute(PLACES, {"workflows": [one.name for one in workflows]})
-        connection.execute(UNHOOK, {"workflows": [one.name for one in workflows]})
+        named = {"workflows": [one.name for one in workflows]}
+        connection.execute(PLACES, named)
+        connection.execute(WITHOUT_KEYS, named)
+        if turns := [{"workflow": one.name, **one.turns.options()} for one in workflows if one.turns]:
+            connection.execute(TURNS, turns)
+        connection.execute(TAKE_TURNS, named)
+        connection.execute(UNHOOK, named)
         if hooks := [
             {"workflow": one.name, "no": no, **vars(hook)} for one in workflows for no, hook in enumerate(one.hooks, 1)
         ]:
@@ -142,6 +163,17 @@ def _differences(
         for option, code in declared.get(row["phase"], {}).items():
             if row[option] != code:
                 yield Difference(workflow.name, row["phase"], option, row[option], code)
+
+
+def _different_turns(connection: Connection, declared: Mapping[str, DeclaredWorkflow]) -> Iterator[Difference]:
+    rows = connection.execute(TURNS_IN_FORCE, {"workflows": list(declared)}).mappings()
+    in_force = {row["workflow"]: {option: row[option] for option in row if option != "workflow"} for row in rows}
+    for name, workflow in declared.items():
+        code = workflow.turns.options() if workflow.turns else {}
+        database = in_force.get(name, {})
+        for option in sorted(code.keys() | database.keys()):
+            if code.get(option) != database.get(option):
+                yield Difference(name, None, f"key: {option}", database.get(option), code.get(option))
 
 
 def _different_hooks(connection: Connection, declared: Mapping[str, DeclaredWorkflow]) -> Iterator[Difference]:

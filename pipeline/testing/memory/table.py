@@ -21,6 +21,7 @@ from pipeline.testing.memory.hooks import hooks_of
 from pipeline.testing.memory.keys import Keys, is_unsent
 from pipeline.testing.memory.rows import Row, next_due
 from pipeline.testing.memory.transactions import follow
+from pipeline.testing.memory.turns import in_turn
 from pipeline.testing.memory.wishes import Wish, read
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Table:
         rows = [row for row in self._unfinished if row.committed]
         for row in rows:
             row.expire(now)
-        return next_due(rows, paused, now)
+        return next_due(in_turn(row for row in rows if row.status not in FINAL), paused, now)
 
     # ---- the statements, with the values that PostgreSQL would get
 

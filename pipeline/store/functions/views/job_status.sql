@@ -7,6 +7,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT j.id, j.workflow, j.phase, j.status, j.attempts, j.crashes, j.progress_done, j.progress_total,
            CASE WHEN j.status IN ('pending', 'retryable') THEN
                CASE WHEN o.waits_for IS NOT NULL THEN split_part(o.waits_for, ':', 1)
+                    WHEN o.due_at = 'infinity' AND o.has_turn IS FALSE THEN 'key'
                     WHEN o.due_at = 'infinity' THEN coalesce(
                         (SELECT l.pause_reason FROM pipeline.rate_limits l WHERE l.name = o.rate_limit AND l.paused_until > now()), 'rate_limit')
                     WHEN o.due_at IS NOT NULL THEN coalesce(j.wait_reason, o.reason, 'scheduled')

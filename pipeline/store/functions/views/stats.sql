@@ -8,7 +8,7 @@ LANGUAGE sql STABLE AS $$
     WITH timed AS MATERIALIZED (
         SELECT t.phase_id, t.reason, count(*) AS n FROM (
             SELECT o.phase_id, CASE WHEN o.waits_for IS NOT NULL THEN split_part(o.waits_for, ':', 1)
-                WHEN o.due_at < 'infinity' THEN coalesce(o.reason, 'scheduled') ELSE coalesce((
+                WHEN o.due_at < 'infinity' THEN coalesce(o.reason, 'scheduled') WHEN o.has_turn IS FALSE THEN 'key' ELSE coalesce((
                 SELECT l.pause_reason FROM pipeline.rate_limits l WHERE l.name = o.rate_limit AND l.paused_until > now()), 'rate_limit') END AS reason
             FROM pipeline.outbox o WHERE o.due_at IS NOT NULL ORDER BY o.due_at LIMIT p_cap) t
         GROUP BY t.phase_id, t.reason
