@@ -10,7 +10,6 @@ from typing import NoReturn
 from sqlalchemy import text
 
 from actors.reading import read_in_time
-from pipeline.http.refusals import still_packed
 from actors.scrape.adapters import Adapter, Unparsable, adapter_for
 from actors.scrape.breaker import SourceFault, guarded
 from actors.scrape.config import ScrapeSettings
@@ -20,6 +19,7 @@ from actors.scrape.store import save_points
 from actors.scrape.task import Source, Task, load_task
 from pipeline import Done, Job, Permanent, Snooze, engine, retry_after
 from pipeline.http.client import Fetched, fetch
+from pipeline.http.refusals import still_packed
 
 BUSY = frozenset({408, 425})
 # Calls to a source are seconds apart. A kept connection that its server closes in that very moment would look like
