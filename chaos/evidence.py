@@ -11,6 +11,7 @@ import httpx
 from chaos import times
 from chaos.observer import Deadline, until
 from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, StepCall, Waited
+from chaos.schedules import Schedules
 from chaos.stage import Stage
 from chaos.subject import WAITING
 from chaos.uniques import Uniques
@@ -60,6 +61,7 @@ def gather(
     *,
     uniques: Uniques | None = None,
     words: Words | None = None,
+    schedules: Schedules | None = None,
 ) -> Evidence:
     """The state of these jobs now; messages that are still on their way to being refused are given a while."""
     ids = list(jobs)
@@ -77,6 +79,7 @@ def gather(
         unanswered=uniques.unanswered() if uniques else (),
         waited=[Waited(**row) for row in look.rows(WAITED, ids, WAITING)],
         delivered=frozenset(words.delivered) if words else frozenset(),
+        scheduled=schedules.found(look) if schedules else (),
         outbox=look.one(OUTBOX, ids),
         messages=_left_messages(stage),
         cancelled=cancelled,

@@ -11,6 +11,8 @@ from typing import Any
 Body = Callable[[int, random.Random], dict[str, Any]]
 # Those of its jobs that wait: for so many children, and for a word.
 WAITING, CHILDREN, WORD = "chaos-waits", 3, "go"
+# What schedules submit.
+SCHEDULED = "chaos-scheduled"
 # Threads, the event loop, steps in all kinds of places, child processes, waits.
 STREAM = ("chaos", "chaos-async", "chaos-steps", "chaos", "chaos-isolated", WAITING)
 

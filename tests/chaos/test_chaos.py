@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, StepCall, Waited, reconcile
+from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, Scheduled, StepCall, Waited, reconcile
 from tests.chaos.moments import JOB, NOON, OTHER, at
 
 PHASES = ("first", "second")
@@ -204,3 +204,11 @@ def test_waits_that_end_twice_or_in_vain_are_found() -> None:
         replace(waited(), attempts=[one for one in waited().attempts if one.outcome == "succeeded"]),
     ):
         assert reconcile(wrong, [])
+
+
+def test_a_moment_of_a_schedule_without_a_job_is_lost_and_one_with_two_is_doubled() -> None:
+    fine = Scheduled("often", due=9, moments=9, jobs=9)
+    assert not reconcile(replace(honest(), scheduled=[fine]), [])
+    assert reconcile(replace(honest(), scheduled=[replace(fine, moments=8, jobs=8)]), []).lost
+    for wrong in (replace(fine, jobs=10), replace(fine, moments=10, jobs=10)):
+        assert reconcile(replace(honest(), scheduled=[wrong]), []).duplicated
