@@ -226,6 +226,7 @@ def _waits(db: Db) -> None:
     hold = steps.held(db, "triple")
     assert steps.one(db, "SELECT pipeline.signal_by_link(%s, 'first', '1')", hold.job) == "kept"
     steps.complete(db, hold, following={"event": "approved"})
+    assert steps.cancel(db, hold.job) and steps.replay(db, hold.job)
     assert steps.one(db, "SELECT pipeline.signal(%s, 'approved', '1')", hold.job) == "delivered"
     hold, batch = steps.hold(db, hold.job), uuid4()
     with db.transaction():

@@ -42,6 +42,7 @@ class NewJob(BaseModel):
     body: Body = Field(default_factory=dict)
     priority: Priority = 0
     due: Moment | None = Field(default=None, description="not before this moment")
+    delay: Seconds | None = Field(default=None, description="not before so long after now")
     unique: Until | Seconds | None = Field(
         default=None, description="how long the key, or without one the body, stays the job's: open, replace or seconds"
     )
@@ -58,6 +59,7 @@ class NewJob(BaseModel):
             "priority": self.priority,
             "due": self.due,
             "unique": timedelta(seconds=unique) if isinstance(unique, float) else unique,
+            "delay": None if self.delay is None else timedelta(seconds=self.delay),
             "debounce": None if self.debounce is None else timedelta(seconds=self.debounce),
             "tags": self.tags,
             "expires": timedelta(seconds=expires) if isinstance(expires, float) else expires,
