@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from pipeline import settings
 from pipeline.broker.topology import arguments
-from pipeline.declare.errors import BadInput
+from pipeline.declare.errors import BadInput, what_was_said
 from pipeline.declare.registry import workflows
 from pipeline.store import database
 from pipeline.store.gateway import reading, session
@@ -50,9 +50,7 @@ def _postgres() -> list[Finding]:
             durable = session.commits_durably(connection)
     except OperationalError as error:
         return [
-            Finding(
-                False, f"PostgreSQL: {str(error.orig).strip().splitlines()[-1]}", "start it or correct DATABASE_URL"
-            )
+            Finding(False, f"PostgreSQL: {what_was_said(error.orig)}", "start it or correct DATABASE_URL")
         ]
     problem = missing(database.engine())
     apart = abs(now - time())
@@ -81,6 +79,11 @@ def _cluster() -> list[Finding]:
         Finding(now.relay, _led("the relay", now.relay), NOBODY),
         Finding(now.relay_lag < LATE, f"the relay is {now.relay_lag:.0f} s late", "see the log of its worker"),
         Finding(now.maintenance, _led("maintenance", now.maintenance), NOBODY),
+        Finding(
+            now.unconfirmed < 2 * settings.get().heartbeat_seconds + LATE / 4,
+            f"RabbitMQ has confirmed all but the last {now.unconfirmed:.0f} s",
+            "it takes no messages while it has an alarm: free memory or disk there; rabbitmq-diagnostics alarms says which",
+        ),
         *(_unserved(one.queue, one.jobs) for one in now.unserved),
         *(
             Finding(False, f"{jobs} jobs are in {queue}, which nobody declares", f"pipeline move {queue} PHASE")

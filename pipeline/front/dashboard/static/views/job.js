@@ -86,7 +86,7 @@ export const job = {
 
 function facts(found) {
   const { job, due_at: due } = found;
-  const waits = waitsFor(found) ?? (found.waits_for && words(found.waits_for));
+  const waits = waitsFor(found) ?? (found.waits_for && [words(found.waits_for), found.advice].filter(Boolean).join(": "));
   const fact = (name, ...value) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value));
   return h(
     "dl",
