@@ -71,10 +71,10 @@ def _cluster() -> list[Finding]:
     with database.engine().connect() as connection:
         now = reading.health(connection)
     alive = sum(now.workers.get(state, 0) for state in ("alive", "not_consuming"))
-    deaf, gone = now.workers.get("not_consuming", 0), now.workers.get("missing", 0)
+    silent, gone = now.workers.get("not_consuming", 0), now.workers.get("missing", 0)
     return [
         Finding(alive > 0, f"{alive} workers are alive", "start some: dramatiq pipeline.actors --processes 4"),
-        Finding(deaf == 0, f"{deaf} workers do not consume all of their queues", "see: pipeline workers"),
+        Finding(silent == 0, f"{silent} workers do not consume all of their queues", "see: pipeline workers"),
         Finding(gone == 0, f"{gone} workers are missing", "maintenance takes their jobs back within a minute"),
         Finding(now.relay, _led("the relay", now.relay), NOBODY),
         Finding(now.relay_lag < LATE, f"the relay is {now.relay_lag:.0f} s late", "see the log of its worker"),
