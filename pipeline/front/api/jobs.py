@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from pipeline.declare.options import MOST_TAGS, OneJob, Until
 from pipeline.declare.registry import body_codec
 from pipeline.declare.states import Status
+from pipeline.front.advice import advice
 from pipeline.front.api.http.auth import Operator, Viewer
 from pipeline.front.api.http.cursors import decode_cursor, encode_cursor
 from pipeline.front.api.http.fields import Body, JobId, Moment, Name, Priority, Seconds, Tag, Text, typed
@@ -135,6 +136,7 @@ def show(who: Viewer, job_id: JobId) -> JobDetail:  # noqa: ARG001
     return JobDetail(
         job=JobRow.model_validate(row),
         waits_for=found["waits_for"],
+        advice=advice(found),
         due_at=found["due_at"],
         body=shorten(row["body"]),
         whole=shorten(row["body"]) == row["body"],

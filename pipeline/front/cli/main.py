@@ -10,7 +10,7 @@ import typer
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pipeline import __version__
-from pipeline.declare.errors import BadInput
+from pipeline.declare.errors import BadInput, what_was_said
 from pipeline.declare.extension import extensions, load
 from pipeline.dev.services import ServiceError, use_private_servers
 from pipeline.front.cli import api, phases, run, schedules, verify, watch, workers, workflows
@@ -64,7 +64,7 @@ def _refused(error: DBAPIError) -> NoReturn:
     if is_locked(error):
         _say(LOCKED, 1)
     if isinstance(error, OperationalError):
-        said = str(error.orig).strip().splitlines()[-1]
+        said = what_was_said(error.orig)
         _say(f'PostgreSQL does not answer: {said}\n  check DATABASE_URL, or run "pipeline services start"', 3)
     hint = ' (run "pipeline migrate"?)' if "does not exist" in str(error.orig) else ""
     _say(f"PostgreSQL refused: {str(error.orig).strip().splitlines()[0]}{hint}", 3)

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pipeline.declare.errors import BadInput
+from pipeline.front.advice import advice
 from pipeline.front.cli.console import Json, console
 from pipeline.front.cli.jobs.commands import read_id
 from pipeline.front.cli.waits import words
@@ -44,6 +45,7 @@ def status(job: str, as_json: Json = False) -> None:
     """Show a job: where it is, where its time went, why it failed, and what its workflow stored."""
     need_workflows()  # they say how to read what they stored
     found = inspect.describe(read_id(job))
+    found["advice"] = advice(found)
     if as_json:
         print(json.dumps(found, default=str))
         return
@@ -85,6 +87,8 @@ def show(found: dict[str, Any]) -> None:
         # What somebody has to bring is said below, in more words.
         if found[name] and not found["waiting"]:
             out.print(f"  {name.replace('_', ' ')}: {found[name]}", highlight=False, markup=False)
+    if found["advice"]:
+        out.print(f"  {found['advice']}", highlight=False, markup=False)
     if job["tags"]:
         out.print(f"  tags: {', '.join(job['tags'])}", highlight=False, markup=False)
     for line in words.lines(found):
