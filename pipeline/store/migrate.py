@@ -28,6 +28,7 @@ FOLDERS = (
     "batches",
     "waits",
     "schedules",
+    "audit",
     "verify",
     "views",
 )

@@ -10,9 +10,11 @@ from sqlalchemy import Connection, text
 
 from pipeline.store.inspect import ROW
 
-PHASES = text("""SELECT queue, workflow, phase, waiting, queued, running, retryable, failed, pool, busy, error,
-    paused_until IS NOT NULL AS paused, nullif(paused_until, 'infinity') AS paused_until, oldest_seconds
-    FROM pipeline.stats(:cap)""")
+PHASES = text("""SELECT queue, s.workflow, s.phase, waiting, queued, running, retryable, failed, s.pool, busy, error,
+    s.paused_until IS NOT NULL AS paused, nullif(s.paused_until, 'infinity') AS paused_until, oldest_seconds,
+    ph.throttle_count, ph.throttle_seconds, ph.pool_is_set, ph.declared_pool, ph.rate_is_set,
+    ph.declared_throttle_count, ph.declared_throttle_seconds
+    FROM pipeline.stats(:cap) s JOIN pipeline.phases ph USING (queue) ORDER BY s.workflow, ph.position""")
 QUEUES = text("SELECT queue FROM pipeline.phases ORDER BY workflow, position")
 COUNTERS = text("SELECT name, n FROM pipeline.counters ORDER BY name")
 RATE_LIMITS = text("""SELECT name, rate, (paused_until > now())::int AS paused,
@@ -53,7 +55,7 @@ LEADS = text("""SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_locks l WHERE l.grant
 UNSERVED = text("""SELECT ph.queue, count(*) AS jobs
     FROM pipeline.outbox o JOIN pipeline.phases ph ON ph.id = o.phase_id
     WHERE ph.position > 0 AND NOT EXISTS (SELECT 1 FROM pipeline.workers w
-        WHERE w.stopped_at IS NULL AND ph.queue = ANY (w.queues) AND pipeline.alive(w.id))
+        WHERE w.stopped_at IS NULL AND ph.queue = ANY (w.queues) AND w.draining_at IS NULL AND pipeline.alive(w.id))
     GROUP BY ph.queue ORDER BY ph.queue""")
 UNDECLARED = text("SELECT queue, jobs FROM pipeline.undeclared()")
 
@@ -79,7 +81,7 @@ class Health(NamedTuple):
 class PhaseNow(NamedTuple):
     """One phase now. ``waiting`` is by reason; ``busy`` and ``error`` count processors of its ``pool``.
 
-    Paused without a ``paused_until``: until somebody resumes it.
+    Paused without a ``paused_until``: until somebody resumes it. ``pool_is_set``: an operator's, not the declared one.
     """
 
     queue: str
@@ -96,6 +98,13 @@ class PhaseNow(NamedTuple):
     paused: bool
     paused_until: datetime | None
     oldest_seconds: float | None
+    throttle_count: int | None = None
+    throttle_seconds: float | None = None
+    pool_is_set: bool = False
+    declared_pool: int | None = None
+    rate_is_set: bool = False
+    declared_throttle_count: int | None = None
+    declared_throttle_seconds: float | None = None
 
 
 class WorkersNow(NamedTuple):

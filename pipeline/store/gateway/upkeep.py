@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LISTEN = "LISTEN pipeline_maintenance"
 ONE_AT_A_TIME = "SELECT pg_try_advisory_lock('pipeline.installation'::regclass::oid::integer, %s)"
+PRUNE_AUDIT = "SELECT pipeline.prune_audit(make_interval(secs => %s), %s)"
 PRUNE = "SELECT pipeline.prune(make_interval(secs => %s), %s, make_interval(secs => %s))"
 ROLL_UP = "SELECT pipeline.roll_up()"
 FINISH_BATCHES = "SELECT pipeline.finish_batches(), pipeline.cancel_superfluous()"
@@ -102,6 +103,13 @@ def take_sweep_lock(connection: Wire, number: int) -> bool:
     """False if the sweep of that number is under way elsewhere. Held for as long as the connection lives."""
     row = connection.execute(ONE_AT_A_TIME, (number,)).fetchone()
     return bool(row and row[0])
+
+
+def prune_audit(connection: Wire, older: float, most: int) -> int:
+    """How many entries of the audit, older than so many seconds, were deleted."""
+    row = connection.execute(PRUNE_AUDIT, (older, most)).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def prune(connection: Wire, keep: float, batch: int, keep_failed: float | None) -> int:
