@@ -118,5 +118,7 @@ SETTERS = {"pool": _set_pool, "rate": _set_rate}
 def _chosen(which: str | None, everything: bool) -> tuple[str | None, str | None]:
     if (which is None) != everything:
         raise BadInput("name a workflow or a phase of one, or say --all")
-    workflow, _, phase = (which or "").partition(".")
-    return workflow or None, phase or None
+    if which is None:
+        return None, None
+    workflow, _, phase = which.partition(".")
+    return workflow, phase or None
