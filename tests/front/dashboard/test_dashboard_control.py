@@ -9,7 +9,7 @@ from tests.front.api.conftest import Serve
 from tests.front.dashboard.conftest import OpenPage
 from tests.place import Place
 
-IN_FORCE = "SELECT pool, pool_is_set, throttle_count FROM pipeline.phases WHERE queue = 'pooled.narrow'"
+IN_FORCE = "SELECT pool, pool_is_set, throttle_count FROM pipeline.phases WHERE queue = 'single.act'"
 
 
 def test_a_phase_is_paused_and_set_and_a_worker_drained_and_all_of_it_is_in_the_audit(
@@ -18,17 +18,17 @@ def test_a_phase_is_paused_and_set_and_a_worker_drained_and_all_of_it_is_in_the_
     """What waits goes on when it may; the page says what is in force and what the code declares."""
     place.worker(threads=2)
     page = open_page(f"{serve()}/phases")
-    row = page.get_by_role("row").filter(has_text="pooled.narrow")
+    row = page.get_by_role("row").filter(has_text="single.act")
     row.get_by_role("button", name="Pause…").click()
     page.get_by_role("dialog").get_by_label("Reason").fill("a deploy")
     page.get_by_role("dialog").get_by_role("button", name="Pause").click()
     expect(row).to_contain_text("until resumed")
-    job = submit(None, "pooled")
+    job = submit(None, "single")
     row.get_by_role("button", name="Set…").click()
     page.get_by_role("dialog").get_by_label("Pool").fill("7")
     page.get_by_role("dialog").get_by_label("Rate").fill("100/min")
     page.get_by_role("dialog").get_by_role("button", name="Set").click()
-    expect(row).to_contain_text("7 set here; declared 3")
+    expect(row).to_contain_text("7 set here; declared no limit")
     expect(row).to_contain_text("100/min set here; declared no limit")
     assert place.job(job)["status"] == "pending"
     row.get_by_role("button", name="Resume").click()
@@ -38,7 +38,7 @@ def test_a_phase_is_paused_and_set_and_a_worker_drained_and_all_of_it_is_in_the_
     page.get_by_role("dialog").get_by_label("As the code declares both").check()
     page.get_by_role("dialog").get_by_role("button", name="Set").click()
     expect(row).not_to_contain_text("set here")
-    assert place.row(IN_FORCE) == {"pool": 3, "pool_is_set": False, "throttle_count": None}
+    assert place.row(IN_FORCE) == {"pool": None, "pool_is_set": False, "throttle_count": None}
 
     page.get_by_role("link", name="Workers", exact=True).click()
     page.get_by_role("button", name="Drain…").click()
