@@ -67,6 +67,9 @@ def _metrics() -> bytes:
             rate_limits=reading.rate_limits(connection),
             relay_lag=reading.relay_lag(connection),
             counters=reading.counters(connection),
+            signals=reading.signals(connection),
+            leaders=reading.leaders(connection),
+            versions=reading.versions(connection),
         )
         return metrics.render(cluster, connection)
 

@@ -48,6 +48,26 @@ OF_GROUP = "workflow = :workflow AND failed_in = :phase AND cause = :cause"
 DEAD_JOBS = text(f"SELECT {ROW} FROM pipeline.jobs WHERE {OF_GROUP} AND id < :before ORDER BY id DESC LIMIT :limit")  # noqa: S608  fixed columns
 OLDEST_DEAD = text(f"SELECT id FROM pipeline.jobs WHERE {OF_GROUP} ORDER BY id LIMIT :limit")  # noqa: S608  fixed condition
 
+SIGNALS = text("""SELECT
+    (SELECT coalesce(extract(epoch FROM now() - min(s.look_at)), 0)::float8 FROM pipeline.schedules s
+     WHERE s.look_at > '-infinity' AND s.look_at <= now()) AS schedule_lag,
+    (SELECT coalesce(extract(epoch FROM now() - min(a.xact_start)), 0)::float8 FROM pg_catalog.pg_stat_activity a
+     WHERE a.datname = current_database() AND a.backend_xmin IS NOT NULL AND a.pid <> pg_backend_pid()
+    ) AS snapshot_age""")
+LEADERS = text("""SELECT v.name, max(extract(epoch FROM now() - a.xact_start))::float8 AS age, count(l.pid) > 0 AS led
+    FROM (VALUES ('relay', 'pipeline.relay_leader'), ('maintenance', 'pipeline.maintenance_leader')) v(name, view)
+    LEFT JOIN pg_catalog.pg_locks l ON l.relation = CAST(v.view AS regclass) AND l.granted AND l.pid <> pg_backend_pid()
+        AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
+    LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid GROUP BY v.name ORDER BY v.name""")
+VERSIONS = text("""SELECT w.version, count(*) AS n FROM pipeline.workers w
+    WHERE w.stopped_at IS NULL AND pipeline.alive(w.id) GROUP BY w.version ORDER BY w.version""")
+FORGOTTEN = text("""SELECT DISTINCT ph.workflow FROM pipeline.phases ph WHERE ph.position > 0 AND NOT EXISTS (
+        SELECT 1 FROM pipeline.workers w JOIN pipeline.phases o ON o.workflow = ph.workflow AND o.queue = ANY (w.queues)
+        WHERE w.stopped_at IS NULL AND pipeline.alive(w.id)) ORDER BY ph.workflow""")
+SNAPSHOTS = text("""SELECT a.pid, coalesce(nullif(a.application_name, ''), a.usename, 'unknown') AS name,
+    extract(epoch FROM now() - a.xact_start)::float8 AS age FROM pg_catalog.pg_stat_activity a
+    WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND a.backend_xmin IS NOT NULL
+      AND a.xact_start < now() - make_interval(secs => :longer) ORDER BY a.xact_start LIMIT 10""")
 # Whoever leads holds a lock on one of these views; whoever only waits to lead has not been granted it.
 LEADS = text("""SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_locks l WHERE l.granted AND l.pid <> pg_backend_pid()
     AND l.relation = CAST('pipeline.' || :view AS regclass)
@@ -76,6 +96,29 @@ class Health(NamedTuple):
     relay_lag: float
     unserved: list[Waiting]
     undeclared: list[Waiting]
+
+
+class Signals(NamedTuple):
+    """How late the oldest schedule is, and how old the oldest snapshot of the database is, in seconds."""
+
+    schedule_lag: float
+    snapshot_age: float
+
+
+class Leader(NamedTuple):
+    """Whether somebody leads, and since how many seconds; None where this role may not know."""
+
+    name: str
+    age: float | None
+    led: bool
+
+
+class Snapshot(NamedTuple):
+    """A session that keeps rows from being vacuumed."""
+
+    pid: int
+    name: str
+    age: float
 
 
 class PhaseNow(NamedTuple):
@@ -189,6 +232,31 @@ def worker_states(connection: Connection) -> dict[str, int]:
 def rate_limits(connection: Connection) -> list[RateLimitNow]:
     """Up to a thousand, by name."""
     return [RateLimitNow._make(row) for row in connection.execute(RATE_LIMITS)]
+
+
+def signals(connection: Connection) -> Signals:
+    """As they are now."""
+    return Signals._make(connection.execute(SIGNALS).one())
+
+
+def leaders(connection: Connection) -> list[Leader]:
+    """Of maintenance and of the relay."""
+    return [Leader._make(row) for row in connection.execute(LEADERS)]
+
+
+def versions(connection: Connection) -> dict[str, int]:
+    """How many living workers run each version of the code."""
+    return {row.version: row.n for row in connection.execute(VERSIONS)}
+
+
+def forgotten(connection: Connection) -> list[str]:
+    """Workflows that PostgreSQL knows and no living worker serves."""
+    return list(connection.execute(FORGOTTEN).scalars())
+
+
+def snapshots(connection: Connection, longer: float) -> list[Snapshot]:
+    """Of transactions that have been open for longer than so many seconds."""
+    return [Snapshot._make(row) for row in connection.execute(SNAPSHOTS, {"longer": longer})]
 
 
 def counters(connection: Connection) -> dict[str, int]:
