@@ -75,7 +75,9 @@ def _run(
         supervisor.start()
         say(f"{processes} workers with {threads} threads each are up; Ctrl-C stops everything")
         port = os.environ["PIPELINE_API_PORT"]
-        instead = f" (port {DASHBOARD} is taken)" if _free_port(DASHBOARD) != DASHBOARD and port != str(DASHBOARD) else ""
+        instead = (
+            f" (port {DASHBOARD} is taken)" if _free_port(DASHBOARD) != DASHBOARD and port != str(DASHBOARD) else ""
+        )
         say(f"  dashboard http://127.0.0.1:{port}/{instead}")
         supervisor.wait()
         grace = settings.get().shutdown_grace_seconds

@@ -29,6 +29,7 @@ FOLDERS = (
     "batches",
     "waits",
     "schedules",
+    "audit",
     "verify",
     "views",
 )

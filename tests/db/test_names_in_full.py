@@ -159,6 +159,10 @@ def _gates(db: Db) -> None:
     db.execute("SELECT pipeline.pause('paced.slowly', 1)")
     steps.rows(db, "SELECT * FROM pipeline.pause_phases('paced', NULL, 'infinity')")
     steps.rows(db, "SELECT * FROM pipeline.resume_phases('paced', 'slowly')")
+    assert steps.one(db, "SELECT pipeline.set_pool('single', 'act', 2)")
+    assert steps.one(db, "SELECT pipeline.set_rate('single', 'act', 20, 1)")
+    assert steps.one(db, "SELECT pipeline.set_pool('single', 'act', NULL, false)")
+    assert steps.one(db, "SELECT pipeline.set_rate('single', 'act', NULL, NULL, false)")
 
 
 def _batches(db: Db) -> None:
@@ -292,6 +296,9 @@ def _operators(db: Db, number: int) -> None:
     steps.rows(db, "SELECT * FROM pipeline.verify(true)")
     db.execute("UPDATE pipeline.workers SET stopped_at = now() - interval '2 days' WHERE no <> %s", (number,))
     steps.one(db, "SELECT pipeline.prune('0', 1000, '0')")
+    assert steps.one(db, "SELECT pipeline.drain('nobody', true)") is False
+    assert steps.one(db, "SELECT pipeline.record('ada', 'api', NULL, 'cancel')") > 0
+    assert steps.one(db, "SELECT pipeline.prune_audit('0', 10)") in (0, 1)
 
 
 def _reports(db: Db) -> None:

@@ -16,7 +16,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                     WHEN o.due_at IS NOT NULL THEN coalesce(j.wait_reason, o.reason, 'scheduled')
                     WHEN o.sent_at IS NOT NULL THEN 'queued'
                     WHEN ph.id IS NULL THEN 'undeclared'
-                    ELSE pipeline.gate_reason(ph) END END,
+                    ELSE coalesce((SELECT l.pause_reason FROM pipeline.rate_limits l WHERE l.name = o.rate_limit AND l.paused_until > now()),
+                                  pipeline.gate_reason(ph)) END END,
            CASE WHEN o.due_at > now() AND o.due_at < 'infinity' THEN o.due_at END, j.error_message,
            CASE WHEN j.status = 'succeeded' THEN j.result -> j.phase END
     FROM pipeline.jobs j LEFT JOIN pipeline.outbox o ON o.job_id = j.id
