@@ -49,6 +49,8 @@ GRANT EXECUTE ON FUNCTION
     pipeline.alive(text),
     pipeline.dead_groups(text, integer, integer),
     pipeline.dead_group(text, text, text, integer, integer),
+    pipeline.turns_of(text),
+    pipeline.list_turns(text, text, integer),
     pipeline.undeclared(),
     pipeline.missing_workers(),
     pipeline.expected_messages(double precision),
