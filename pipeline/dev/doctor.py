@@ -49,9 +49,7 @@ def _postgres() -> list[Finding]:
             version, now = session.server(connection)
             durable = session.commits_durably(connection)
     except OperationalError as error:
-        return [
-            Finding(False, f"PostgreSQL: {what_was_said(error.orig)}", "start it or correct DATABASE_URL")
-        ]
+        return [Finding(False, f"PostgreSQL: {what_was_said(error.orig)}", "start it or correct DATABASE_URL")]
     problem = missing(database.engine())
     apart = abs(now - time())
     return [
@@ -82,7 +80,7 @@ def _cluster() -> list[Finding]:
         Finding(
             now.unconfirmed < 2 * settings.get().heartbeat_seconds + LATE / 4,
             f"RabbitMQ has confirmed all but the last {now.unconfirmed:.0f} s",
-            "it takes no messages while it has an alarm: free memory or disk there; rabbitmq-diagnostics alarms says which",
+            "it takes no messages while it has an alarm: free memory or disk there (rabbitmq-diagnostics alarms)",
         ),
         *(_unserved(one.queue, one.jobs) for one in now.unserved),
         *(

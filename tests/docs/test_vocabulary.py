@@ -41,7 +41,11 @@ ORDINARY = {
     "park(ed|ing|s)?": ("actors/website/: domains", "docs/website.md: domains"),
     "presence": ("pipeline/store/migrate.py: sessions of the first generation",),
     "mend(s|ed|ing)?": ("pipeline/journey/ends.py: what time does not mend",),
-    "payloads?": ("pipeline/broker/outbound.py: AMQP's word", "pipeline/journey/ends.py: psycopg's", "bench/: a rival's"),
+    "payloads?": (
+        "pipeline/broker/outbound.py: AMQP's word",
+        "pipeline/journey/ends.py: psycopg's",
+        "bench/: a rival's",
+    ),
 }
 READ = (".py", ".sql", ".md", ".js", ".html", ".css", ".yaml", ".json", ".toml")
 HISTORY = ("docs/adr/", "CHANGELOG.md", "pipeline/store/migrations/", "db/migrations/", "tests/")
