@@ -15,9 +15,9 @@ import psycopg
 from psycopg.rows import dict_row
 
 from pipeline.dev.services import Servers, environment
-from pipeline.testing.servers.workers import Workers, worker_command
+from pipeline.testing.servers.workers import Workers
+from tests.forked import fork_worker
 from tests.forking import ROOT as ROOT
-from tests.forking import forks
 from tests.processes import kill
 from tests.processes import lives as lives
 
@@ -95,12 +95,7 @@ class Place:
         """As users do, with an interpreter of its own, if this test has their settings; otherwise with less work."""
         if self.unset:
             return self._workers.start(environment, **options)
-        log = self.folder / f"worker-{self._workers.count}.log"
-        with log.open("wb") as out:
-            _, _, module, *arguments = worker_command(**options)
-            process = forks().start(module, arguments, environment, out, out)
-        self._workers.adopt(process, log)
-        return process
+        return fork_worker(self._workers, self.folder, environment, **options)
 
     def pids(self) -> list[int]:
         """The living worker processes, newest last."""

@@ -28,12 +28,35 @@ class Program:
     log: Path | None = None
 
 
-class Supervisor:
-    """A thread a program: start, wait, start again with growing pauses."""
+def start(program: Program) -> subprocess.Popen[bytes]:
+    """In a session and a process group of its own."""
+    log = program.log.open("ab") if program.log else None
+    try:
+        return subprocess.Popen(
+            program.command,
+            env={**os.environ, **program.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT if log else None,
+            start_new_session=True,
+        )
+    finally:
+        if log:
+            log.close()
 
-    def __init__(self, programs: Sequence[Program], say: Callable[[str], None]) -> None:
+
+class Supervisor:
+    """A thread a program: start, wait, start again with growing pauses. ``start``: how a program is started."""
+
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        say: Callable[[str], None],
+        start: Callable[[Program], subprocess.Popen[bytes]] = start,
+    ) -> None:
         self._programs = programs
         self._say = say
+        self._start = start
         self._stop, self._hurry = threading.Event(), threading.Event()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._threads = [threading.Thread(target=self._keep, args=(p,), name=p.name, daemon=True) for p in programs]
@@ -70,7 +93,7 @@ class Supervisor:
         deaths = 0
         while not self._stop.is_set():
             started = monotonic()
-            process = _start(program)
+            process = self._start(program)
             self._running[program.name] = process
             if self._stop.is_set():
                 _signal(process, signal.SIGTERM)
@@ -83,22 +106,6 @@ class Supervisor:
             pause = PAUSES[min(deaths, len(PAUSES)) - 1]
             self._say(f"{program.name} ended ({_how(code)}); starting it again in {pause:g} s")
             self._stop.wait(pause)
-
-
-def _start(program: Program) -> subprocess.Popen[bytes]:
-    log = program.log.open("ab") if program.log else None
-    try:
-        return subprocess.Popen(
-            program.command,
-            env={**os.environ, **program.environment},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT if log else None,
-            start_new_session=True,
-        )
-    finally:
-        if log:
-            log.close()
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:

@@ -86,6 +86,7 @@ class Maintenance:
     def _report(self, connection: Wire) -> None:
         TempFolders(self._config.temp_folder, database_id(connection)).sweep()
         upkeep.roll_up(connection)
+        upkeep.count_ended(connection)
         self._statistics.say(connection)
 
     def _reclaim(self, connection: Wire, reclaimer: Reclaimer) -> None:

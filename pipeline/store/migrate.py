@@ -25,9 +25,11 @@ FOLDERS = (
     "liveness",
     "transitions",
     "hooks",
+    "turns",
     "batches",
     "waits",
     "schedules",
+    "audit",
     "verify",
     "views",
 )

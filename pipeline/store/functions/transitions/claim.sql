@@ -49,7 +49,8 @@ BEGIN
         FROM judged g WHERE j.id = g.id AND g.verdict = 'ready' AND NOT g.again RETURNING j.id, j.fence
     ), early AS (
         -- It is out from now on, should the message have been there before the relay; and it has begun.
-        UPDATE pipeline.outbox o SET sent_at = coalesce(o.sent_at, now()), due_at = NULL, reason = NULL, expires_at = NULL
+        UPDATE pipeline.outbox o SET sent_at = coalesce(o.sent_at, now()), due_at = NULL, reason = NULL, expires_at = NULL,
+            has_turn = CASE WHEN o.turns_id IS NOT NULL THEN true END
         FROM taken t WHERE o.job_id = t.id AND (o.sent_at IS NULL OR o.expires_at IS NOT NULL)
     ), waiting AS MATERIALIZED (
         SELECT count(w.done) FROM (SELECT CASE g.verdict WHEN 'expired' THEN pipeline.expire(array_agg(g.id))::text

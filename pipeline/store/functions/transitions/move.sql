@@ -43,7 +43,7 @@ BEGIN
     UPDATE pipeline.outbox o SET phase_id = v_to.id, sent_at = NULL, sent_by = NULL,
         reason = CASE WHEN o.due_at IS NULL THEN 'moved' ELSE o.reason END,
         -- Whoever waited for that rate limit's rate no longer has a rate_limit.
-        due_at = CASE WHEN o.due_at = 'infinity' AND o.waits_for IS NULL AND v_to.position <> 1 THEN NULL ELSE o.due_at END,
+        due_at = CASE WHEN o.due_at = 'infinity' AND o.waits_for IS NULL AND o.has_turn IS NOT FALSE AND v_to.position <> 1 THEN NULL ELSE o.due_at END,
         rate_limit = CASE WHEN v_to.position = 1 THEN o.rate_limit END
     WHERE o.job_id = ANY (v_waiting);
     moved := coalesce(cardinality(v_waiting), 0);
