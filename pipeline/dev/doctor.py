@@ -92,7 +92,7 @@ def _cluster() -> list[Finding]:
         Finding(
             now.unconfirmed < 2 * settings.get().heartbeat_seconds + LATE / 4,
             f"RabbitMQ has confirmed all but the last {now.unconfirmed:.0f} s",
-            "it takes no messages while it has an alarm: free memory or disk there; rabbitmq-diagnostics alarms says which",
+            "it takes no messages while it has an alarm: free memory or disk there (rabbitmq-diagnostics alarms)",
         ),
         *(_unserved(one.queue, one.jobs) for one in now.unserved),
         *(

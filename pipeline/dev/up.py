@@ -41,8 +41,9 @@ def alone(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             file.seek(0)
             raise BadInput(
-                f"pipeline up runs in this folder already (process {file.read().strip() or 'unknown'}), and its end stops "
-                "the servers. Stop it first; for more workers run: dramatiq pipeline.actors; or choose another --folder"
+                f"pipeline up runs in this folder already (process {file.read().strip() or 'unknown'}), and its end "
+                "stops the servers. Stop it first, start more workers with dramatiq pipeline.actors, or choose another "
+                "--folder"
             ) from None
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
@@ -74,11 +75,7 @@ def _run(
             signal.signal(number, lambda *_: supervisor.ask_to_stop())
         supervisor.start()
         say(f"{processes} workers with {threads} threads each are up; Ctrl-C stops everything")
-        port = os.environ["PIPELINE_API_PORT"]
-        instead = (
-            f" (port {DASHBOARD} is taken)" if _free_port(DASHBOARD) != DASHBOARD and port != str(DASHBOARD) else ""
-        )
-        say(f"  dashboard http://127.0.0.1:{port}/{instead}")
+        say(f"  dashboard {_dashboard(int(os.environ['PIPELINE_API_PORT']))}")
         supervisor.wait()
         grace = settings.get().shutdown_grace_seconds
         say(f"stopping: jobs that run have {grace:g} s, then they are released; Ctrl-C again ends everything at once")
@@ -89,6 +86,12 @@ def _run(
         if ours:
             services.stop(folder)
     say("stopped")
+
+
+def _dashboard(port: int) -> str:
+    """Its address, and why it is not the usual one."""
+    taken = port != DASHBOARD and _free_port(DASHBOARD) != DASHBOARD
+    return f"http://127.0.0.1:{port}/{f' (port {DASHBOARD} is taken)' if taken else ''}"
 
 
 def programs(processes: int, threads: int, *, with_sandbox: bool, log: Path | None = None) -> list[Program]:

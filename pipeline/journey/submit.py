@@ -261,11 +261,6 @@ def seal_batch(caller: Caller, batch: UUID) -> Coroutine[Any, Any, None] | None:
 
 def encode_body(workflow: str | None, body: object, which: str = "the body") -> str:
     """The JSON of a body. BadInput if it does not fit its workflow, is not JSON or is too large."""
-    if workflow is not None and not isinstance(workflow, str):
-        raise TypeError(
-            f"the name of the workflow is a text, not {workflow!r:.100}: submit(session, 'orders', {{...}}), "
-            "or submit(None, 'orders', {...}) for a transaction of its own"
-        )
     codec = PLAIN if workflow is None else body_codec(workflow)
     try:
         encoded = without_nul(codec.encode({} if body is None else body))

@@ -46,7 +46,7 @@ EVENTS = text("""SELECT name, at, taken_at, octet_length(body::text) AS size,
 
 def look(connection: Connection, job_id: UUID, late: float) -> dict[str, Any]:
     """``waiting`` (None: for nobody and nothing that somebody brings), ``parent``, ``children`` by batch, ``events``;
-    the newest first. ``hands`` (None: nobody is needed now): who could take it; ``late``: two heartbeats, in seconds."""
+    the newest first. ``hands`` (None: nobody is needed now): who could take it. ``late``: two heartbeats in seconds."""
     waiting = connection.execute(WAITING, {"id": job_id}).mappings().one_or_none()
     parent = connection.execute(PARENT, {"id": job_id}).mappings().one_or_none()
     hands = connection.execute(HANDS, {"id": job_id, "late": late}).mappings().one_or_none()

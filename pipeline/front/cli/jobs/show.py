@@ -87,8 +87,6 @@ def show(found: dict[str, Any]) -> None:
         # What somebody has to bring is said below, in more words.
         if found[name] and not found["waiting"]:
             out.print(f"  {name.replace('_', ' ')}: {found[name]}", highlight=False, markup=False)
-    if found["advice"]:
-        out.print(f"  {found['advice']}", highlight=False, markup=False)
     if job["tags"]:
         out.print(f"  tags: {', '.join(job['tags'])}", highlight=False, markup=False)
     for line in words.lines(found):
