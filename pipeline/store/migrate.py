@@ -29,6 +29,7 @@ FOLDERS = (
     "waits",
     "schedules",
     "audit",
+    "bulk",
     "verify",
     "views",
 )
