@@ -139,7 +139,7 @@ def _alarms(config: settings.Settings) -> Iterator[Finding]:
     if not url or not isinstance(user, pika.PlainCredentials):
         return
     try:
-        nodes = management.request(url, management.Login(user.username, user.password), "nodes")
+        nodes = management.request(url.get_secret_value(), management.Login(user.username, user.password), "nodes")
     except management.UNANSWERED:
         yield Finding(
             False, "RabbitMQ's management API does not answer", "correct RABBITMQ_MANAGEMENT_URL, or unset it"
