@@ -233,6 +233,9 @@ class Workflow(Generic[Body, Result]):
     def around(self, manager: Around) -> Around:
         """Have a context manager around every attempt of every phase: in threads, coroutines and children alike.
 
+        What it raises is the attempt's error, before the phase and after it; what it swallows is raised all the same.
+        Of several the first is the outermost.
+
         >>> @audit.around
         ... @contextmanager
         ... def customer_of_logs(job):

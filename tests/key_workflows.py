@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -23,7 +24,7 @@ ordered = Workflow("ordered", body=Order, key="customer", in_order=True)
 dripping = Workflow("dripping", body=Order, key="customer", per_key_rate="5/s")
 
 
-def _act(job: Job[Order]) -> Done:
+def _act(job: Job[Any]) -> Done:
     record(job)
     time.sleep(job.body.get("seconds", 0))
     return ledger(job)

@@ -44,7 +44,7 @@ def unreachable(url: str) -> Iterator[None]:
 
 
 def require_success(answer: Fetched) -> None:
-    """Raise what a status that is no success means; also for a part, and for what nobody asked to have packed."""
+    """Raise what a status that is no success means, or a part, or a body packed in a way that nobody asked for."""
     if not 200 <= answer.status < 300:
         raise refusal(answered(answer.url_final, answer.status), answer.status, answer.headers)
     if answer.status == httpx.codes.PARTIAL_CONTENT:
