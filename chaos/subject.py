@@ -13,8 +13,11 @@ Body = Callable[[int, random.Random], dict[str, Any]]
 WAITING, CHILDREN, WORD = "chaos-waits", 3, "go"
 # What schedules submit.
 SCHEDULED = "chaos-scheduled"
-# Threads, the event loop, steps in all kinds of places, child processes, waits.
-STREAM = ("chaos", "chaos-async", "chaos-steps", "chaos", "chaos-isolated", WAITING)
+# Those that end in every way, with a hook for each.
+ENDING = "chaos-ends"
+FATES = ("succeeded", "failed", "cancelled")
+# Threads, the event loop, steps in all kinds of places, child processes, waits, hooks.
+STREAM = ("chaos", "chaos-async", "chaos-steps", "chaos", "chaos-isolated", WAITING, ENDING)
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,11 @@ class Subject:
     has_ledger: bool
     set_up: Callable[[Any], None]
     stream: tuple[str, ...]
+
+
+def fate(n: int) -> str:
+    """How job number n of those that end in every way is meant to end."""
+    return FATES[n // len(STREAM) % len(FATES)]
 
 
 def find(name: str | None) -> Subject:

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from chaos.crew import THREADS
-from chaos.evidence import children, gather, tell, wait_for_the_end
+from chaos.evidence import children, gather, hooks_jobs, tell, wait_for_the_end
 from chaos.fault import Fault, Hits, Kill, Scene
 from chaos.load import Load
 from chaos.observer import Deadline, until
@@ -61,6 +61,8 @@ class Wave:
     management: bool = True
     uniques: Uniques | None = None
     words: Words | None = None
+    # How some jobs are meant to end, if that is not by succeeding.
+    meant: dict[UUID, str] = field(default_factory=dict)
     schedules: Schedules | None = None
 
     @property
@@ -143,15 +145,27 @@ def _fill(stage: Stage, wave: Wave, label: str, dice: random.Random, size: Size,
     wave.settled = time.monotonic() - over
     words.stop()
     wave.jobs += children(stage, wave.jobs)
+    wave.meant = {job: end for job, end in load.meant.items() if end != "succeeded"}
+    told = hooks_jobs(stage, wave.jobs)
+    wait_for_the_end(stage, told, END_WITHIN)
+    wave.jobs += told
     judge(stage, wave)
 
 
 def judge(stage: Stage, wave: Wave) -> None:
     """Do the books of the wave as they stand now."""
-    cancelled = [job for hit in wave.hits for job in hit.cancelled]
+    failing = [job for job, end in wave.meant.items() if end == "failed"]
+    cancelled = [job for hit in wave.hits for job in hit.cancelled] + [job for job in wave.meant if job not in failing]
     absences = [absence for hit in wave.hits for absence in hit.absent()]
     evidence = gather(
-        stage, wave.jobs, cancelled, absences, uniques=wave.uniques, words=wave.words, schedules=wave.schedules
+        stage,
+        wave.jobs,
+        cancelled,
+        absences,
+        failing=failing,
+        uniques=wave.uniques,
+        words=wave.words,
+        schedules=wave.schedules,
     )
     explained = {outcome for fault in wave.faults for outcome in fault.explains}
     wave.findings = reconcile(evidence, explained)

@@ -1,4 +1,5 @@
-"""The example of docs and README in one piece: crawl, look at every page in parallel, ask a person, publish, every Monday.
+"""The example of docs and README in one piece: crawl, look at every page in parallel, ask a person, publish; every Monday,
+and for each customer.
 
 Loaded by the workers of tests/flow/test_the_example.py. What stands before it holds its functions where the test kills them.
 """
@@ -51,6 +52,8 @@ def reach(what: str) -> None:
 
 async def fetch(url: str) -> str:
     reach("fetch")
+    if "broken" in url:
+        raise Permanent("no such site")
     return f"{url}\n" + "\n".join(f"href={'gone' if n % 10 == 9 else 'page'}/{n}" for n in range(PAGES))
 
 
@@ -81,7 +84,7 @@ class Audit(BaseModel):
     url: HttpUrl
 
 
-audit = Workflow("audit", body=Audit, result=Report)
+audit = Workflow("audit", body=Audit, result=Report, key="customer", per_key=2)  # two under way; customers take turns
 
 
 @audit.phase(rate="200/s")  # no pool: thousands in flight in one process
@@ -109,6 +112,16 @@ def publish(job: Job[Audit], look: Ends[Page]) -> Done[Report]:
     return Done(report, write=lambda db: db.execute(REPORTS.insert(), row))  # commits with the job, or not at all
 
 
+tell_the_customer = Workflow("tell-the-customer")
+
+
+@tell_the_customer.phase
+def tell(job: Job) -> str:
+    reach("told")
+    return f"{job.body['body']['customer']}: {job.body['error']}"
+
+
+audit.on_failure(tell_the_customer)  # a workflow, submitted by the failing transition itself, once
 audit.schedule(
     "weekly",
     "0 7 * * 1",

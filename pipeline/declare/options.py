@@ -11,11 +11,22 @@ from pipeline.declare.errors import BadInput
 if TYPE_CHECKING:
     from uuid import UUID
 
+Order = Literal["finish-first", "start-first"]
 Until = Literal["open", "replace"]
 Unique: TypeAlias = Until | timedelta
 MOST_TAGS = 20
 LONGEST_TAG = 64
 LONGEST_KEY = 500
+
+
+class WorkflowOptions(TypedDict, total=False):
+    """What a workflow takes beside its types, for type checkers; ``Workflow`` explains and spells it out."""
+
+    order: Order
+    key: str | None
+    per_key: int | None
+    per_key_rate: str | None
+    in_order: bool
 
 
 class Options(TypedDict, total=False):

@@ -25,9 +25,12 @@ FOLDERS = (
     "liveness",
     "transitions",
     "hooks",
+    "turns",
     "batches",
     "waits",
     "schedules",
+    "audit",
+    "bulk",
     "verify",
     "views",
 )

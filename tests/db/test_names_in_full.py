@@ -26,7 +26,7 @@ CALLED = """SELECT s.funcid::regprocedure::text AS name FROM pg_stat_user_functi
 # A relation, function or type without a schema: words that follow these must be qualified, or a name of the statement's.
 UNQUALIFIED = re.compile(
     r"\b(?:FROM|JOIN|INTO|UPDATE|USING)\s+(?:ONLY\s+)?(phases|batches|batch_ends|jobs|outbox|attempts|workers|rate_limits|"
-    r"permits|rollups|rollup_quarters|counter_totals|schedules|signals|hooks|running_jobs|processors|counters)\b(?!\s*,\s*first_at)",
+    r"permits|turns|key_turns|key_rates|rollups|rollup_quarters|counter_totals|schedules|signals|hooks|running_jobs|processors|counters)\b(?!\s*,\s*first_at)",
     re.IGNORECASE,
 )
 
@@ -50,6 +50,7 @@ def test_every_function_does_its_work_without_a_search_path(db: Db) -> None:
     _schedules(db)
     _waits(db)
     _rate_limits(db)
+    _turns(db)
     _lost_workers(db)
     _operators(db, number)
     _reports(db)
@@ -158,6 +159,10 @@ def _gates(db: Db) -> None:
     db.execute("SELECT pipeline.pause('paced.slowly', 1)")
     steps.rows(db, "SELECT * FROM pipeline.pause_phases('paced', NULL, 'infinity')")
     steps.rows(db, "SELECT * FROM pipeline.resume_phases('paced', 'slowly')")
+    assert steps.one(db, "SELECT pipeline.set_pool('single', 'act', 2)")
+    assert steps.one(db, "SELECT pipeline.set_rate('single', 'act', 20, 1)")
+    assert steps.one(db, "SELECT pipeline.set_pool('single', 'act', NULL, false)")
+    assert steps.one(db, "SELECT pipeline.set_rate('single', 'act', NULL, NULL, false)")
 
 
 def _batches(db: Db) -> None:
@@ -258,6 +263,15 @@ def _rate_limits(db: Db) -> None:
     db.execute("SELECT pipeline.resume_rate_limit('shop')")
 
 
+def _turns(db: Db) -> None:
+    db.execute("SELECT pipeline.set_key_weight('dripping', 'a', 2), pipeline.pause_key('dripping', 'b')")
+    for _ in range(2):
+        steps.submit(db, "dripping", {"customer": "a"})
+    steps.admit(db)
+    steps.rows(db, "SELECT * FROM pipeline.next_due()")
+    db.execute("SELECT pipeline.resume_key('dripping', 'b')")
+
+
 def _lost_workers(db: Db) -> None:
     number = steps.sign_on(db, "w2")
     hold, other = steps.held(db, "single", "w2"), steps.held(db, "single", "w2")
@@ -282,6 +296,15 @@ def _operators(db: Db, number: int) -> None:
     steps.rows(db, "SELECT * FROM pipeline.verify(true)")
     db.execute("UPDATE pipeline.workers SET stopped_at = now() - interval '2 days' WHERE no <> %s", (number,))
     steps.one(db, "SELECT pipeline.prune('0', 1000, '0')")
+    assert steps.one(db, "SELECT pipeline.drain('nobody', true)") is False
+    assert steps.one(db, "SELECT pipeline.record('ada', 'api', NULL, 'cancel')") > 0
+    assert steps.one(db, "SELECT pipeline.prune_audit('0', 10)") in (0, 1)
+    steps.fail(db, steps.held(db, "single"))
+    bulk = "SELECT pipeline.begin_bulk('ada', 'api', NULL, 'replay', '{\"status\": \"failed\"}', 1)"
+    number = steps.one(db, bulk)
+    assert steps.one(db, "SELECT pipeline.step_bulk_actions()") > 0
+    assert steps.one(db, "SELECT pipeline.steer_bulk(%s, 'stopped')", number) is False
+    steps.one(db, "SELECT pipeline.count_ended()")
 
 
 def _reports(db: Db) -> None:

@@ -190,7 +190,7 @@ def test_a_signal_that_commits_while_the_wait_begins_is_found(database: Db, conn
 
 @pytest.mark.parametrize("after", [{}, {"after": 3600}])
 def test_a_job_that_was_cancelled_while_it_waited_waits_again_when_it_is_replayed(
-    database: Db, after: dict[str, int]
+    database: Db, after: dict[str, Any]
 ) -> None:
     """Nobody has answered: what is told then ends the wait, and nothing else."""
     job = wait(database, event="approved", **after)
@@ -277,7 +277,7 @@ def plans_of(db: Db, statement: str) -> list[str]:
 
     db.add_notice_handler(note)
     try:
-        db.execute(statement)  # type: ignore[call-overload]  # a test's own
+        db.execute(statement)
     finally:
         db.remove_notice_handler(note)
         db.execute("SET auto_explain.log_min_duration = -1; RESET client_min_messages")

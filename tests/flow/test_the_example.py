@@ -127,3 +127,29 @@ def test_each_monday_of_the_example_has_one_job_whoever_leads(place: Place, crew
     assert (job["body"]["customer"], (job["at"] - monday).days % 7) == ("c-18", 0)
     [schedule] = place.rows("SELECT next_at, last_at FROM pipeline.schedules WHERE name = 'weekly'")
     assert schedule["next_at"] > now and schedule["last_at"] == job["at"]
+
+
+def test_customers_of_the_example_take_turns_and_are_told_of_failures(place: Place, crew: Crew) -> None:
+    """Two audits of a customer are under way, in whatever phase they are, while another one's goes past the third."""
+    fetches = crew.hold("fetch")
+    url = HttpUrl("http://example.org/broken/")
+    large = audit.submit_many([Audit(customer="large", url=url) for _ in range(20)])
+    waiting = "SELECT count(*) FROM pipeline.outbox WHERE has_turn IS FALSE"
+    place.until(lambda: place.count(waiting) == 18, 30, "two of the large customer's")
+    small = audit.submit(Audit(customer="small", url=url))
+    place.until(lambda: small.status().wait_reason != "key", 30, "the small customer's")
+    assert [job.status().wait_reason for job in large].count("key") == 18
+    place.until(lambda: crew.reached("fetch"), 30, "one of them to run")
+    for pid in place.pids():
+        os.kill(pid, signal.SIGKILL)
+    fetches.unlink()
+    crew.start()
+    place.finished(*(job.id for job in [*large, small]), timeout=60)
+    place.until(lambda: crew.reached("told") >= 21, 30, "each failure to be told")
+    told = "SELECT count(*) AS n, count(DISTINCT body->>'job') AS jobs FROM pipeline.jobs WHERE workflow = 'tell-the-customer'"
+    assert place.rows(told) == [{"n": 21, "jobs": 21}]
+    most = """SELECT max((SELECT count(*) FROM pipeline.attempts b JOIN pipeline.jobs k ON k.id = b.job_id
+            WHERE k.body->>'customer' = j.body->>'customer' AND k.workflow = 'audit'
+              AND b.started_at <= a.started_at AND b.finished_at > a.started_at))
+        FROM pipeline.attempts a JOIN pipeline.jobs j ON j.id = a.job_id WHERE j.workflow = 'audit'"""
+    assert place.count(most) == 2

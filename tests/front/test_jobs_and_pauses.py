@@ -15,7 +15,7 @@ from pipeline import cancel, submit, submit_many
 from pipeline.declare.errors import BadInput
 from pipeline.front.cli.jobs import commands as cli_jobs
 from pipeline.front.cli.main import app
-from pipeline.store import inspect
+from pipeline.store.gateway import client
 from tests.place import Place
 
 Say = Callable[..., str]
@@ -91,8 +91,8 @@ def test_a_page_is_full_although_few_of_the_jobs_that_wait_match(say: Say, monke
     """PostgreSQL looks at so many at once; the command asks until it has what was wanted, or nothing is left."""
     wanted = [str(submit(None, "triple")) for _ in range(2)]
     submit_many(None, "single", [{}] * 9)
-    few = "SELECT ids, floor FROM pipeline.list_jobs(:workflow, :phase, :status, :before, :limit, 3, :tag)"
-    monkeypatch.setattr(inspect, "LIST", text(few))
+    few = str(client.FIND).replace(":limit)", ":limit, 3)")
+    monkeypatch.setattr(client, "FIND", text(few))
     assert sorted(ids(say("jobs", "--workflow", "triple", "--json"))) == sorted(wanted)
 
 

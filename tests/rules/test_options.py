@@ -89,3 +89,9 @@ def test_what_can_be_meant_goes_on(options: dict[str, Any]) -> None:
     """To the caller, who is none here."""
     with pytest.raises(TypeError, match="transaction of PostgreSQL"):
         submit(CALLER, "orders", {}, **options)
+
+
+def test_a_forgotten_session_is_named() -> None:
+    """The name of the workflow stands where the session belongs."""
+    with pytest.raises(TypeError, match="submit\\(None, 'orders'"):
+        submit("orders", {"order": 17})  # type: ignore[call-overload]

@@ -60,7 +60,8 @@ END $$;
 CREATE OR REPLACE FUNCTION pipeline.end_wait(p_job uuid, p_waits_for text, p_result jsonb, p_reason text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     -- Whoever has this row first ends the wait: this, or its time (pipeline.admit).
-    UPDATE pipeline.outbox o SET due_at = NULL, waits_for = NULL, reason = NULL
+    UPDATE pipeline.outbox o SET waits_for = NULL, due_at = CASE WHEN o.has_turn IS FALSE THEN 'infinity'::timestamptz END,
+        reason = CASE WHEN o.has_turn IS FALSE THEN 'key' END
     WHERE o.job_id = p_job AND o.waits_for = p_waits_for AND o.due_at > now();
     IF NOT FOUND THEN RETURN false; END IF;
     UPDATE pipeline.jobs j SET next_retry_at = now(), wait_reason = p_reason, updated_at = now(),

@@ -5,7 +5,7 @@ from pathlib import Path
 from alembic import op
 
 revision = "0114"
-down_revision = "0109"
+down_revision = "0113"
 
 
 def upgrade() -> None:
