@@ -9,10 +9,12 @@ from uuid import UUID
 import httpx
 
 from chaos import times
+from chaos.hooked import Hooked
 from chaos.observer import Deadline, until
 from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, StepCall, Waited
+from chaos.schedules import Schedules
 from chaos.stage import Stage
-from chaos.subject import WAITING
+from chaos.subject import ENDING, WAITING
 from chaos.uniques import Uniques
 from chaos.words import Words
 from pipeline.broker.topology import dead_letter_queue
@@ -33,6 +35,16 @@ WAITED = """SELECT j.id AS job, j.result->>'ask' AS answer, (j.result->'spawn'->
             WHERE b.parent_job = j.id) AS children,
         (SELECT count(*) FROM pipeline.signals s WHERE s.job_id = j.id AND s.taken_at IS NOT NULL) AS taken
     FROM pipeline.jobs j WHERE j.id = ANY (%s) AND j.workflow = %s AND j.status = 'succeeded'"""
+HOOKS_JOBS = """SELECT t.id FROM pipeline.jobs t WHERE t.workflow IN (SELECT submits FROM pipeline.hooks)
+    AND t.body->>'job' = ANY (%s::uuid[]::text[]) ORDER BY t.id"""
+HOOKED = """WITH told AS (
+        SELECT t.body->>'job' AS job, array_agg(t.body->>'state' ORDER BY t.id) AS ends FROM pipeline.jobs t
+        WHERE t.workflow IN (SELECT submits FROM pipeline.hooks) GROUP BY 1)
+    SELECT j.id AS job, j.status, h.wanted, coalesce(t.ends, '{}') AS told
+    FROM pipeline.jobs j LEFT JOIN told t ON t.job = j.id::text CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (WHERE k.event = j.status) AS wanted, count(*) AS hooks
+        FROM pipeline.hooks k WHERE k.workflow = j.workflow) h
+    WHERE j.id = ANY (%s) AND j.completed_at IS NOT NULL AND (h.hooks > 0 OR t.ends IS NOT NULL)"""
 OUTBOX = "SELECT count(*) FROM pipeline.outbox WHERE job_id = ANY (%s)"
 UNFINISHED = "SELECT count(*) FROM pipeline.jobs WHERE id = ANY (%s) AND completed_at IS NULL"
 EMPTY_WITHIN = 40.0
@@ -52,14 +64,21 @@ def children(stage: Stage, jobs: Sequence[UUID]) -> list[UUID]:
     return [row["id"] for row in stage.observer.rows(CHILDREN, list(jobs)) if row["id"] not in jobs]
 
 
+def hooks_jobs(stage: Stage, jobs: Sequence[UUID]) -> list[UUID]:
+    """What the ends of these jobs have submitted; judged like what was submitted."""
+    return [row["id"] for row in stage.observer.rows(HOOKS_JOBS, list(jobs)) if row["id"] not in jobs]
+
+
 def gather(
     stage: Stage,
     jobs: Sequence[UUID],
     cancelled: Sequence[UUID],
     absences: Sequence[Absence],
     *,
+    failing: Sequence[UUID] = (),
     uniques: Uniques | None = None,
     words: Words | None = None,
+    schedules: Schedules | None = None,
 ) -> Evidence:
     """The state of these jobs now; messages that are still on their way to being refused are given a while."""
     ids = list(jobs)
@@ -77,9 +96,12 @@ def gather(
         unanswered=uniques.unanswered() if uniques else (),
         waited=[Waited(**row) for row in look.rows(WAITED, ids, WAITING)],
         delivered=frozenset(words.delivered) if words else frozenset(),
+        hooked=[Hooked(**row) for row in look.rows(HOOKED, ids)],
+        scheduled=schedules.found(look) if schedules else (),
         outbox=look.one(OUTBOX, ids),
         messages=_left_messages(stage),
         cancelled=cancelled,
+        failing=failing,
         absences=absences,
         lease=timedelta(seconds=times.LEASE),
     )
@@ -104,7 +126,9 @@ def _called(stage: Stage, jobs: set[UUID]) -> list[StepCall]:
 
 def _left_messages(stage: Stage) -> dict[str, int]:
     queues = stage.all_queues()
-    wanted = {*queues, *map(dead_letter_queue, queues)}
+    # Those that fail on purpose leave a dead letter, as they should.
+    dead = [dead_letter_queue(queue) for queue in queues if not queue.startswith(f"{ENDING}.")]
+    wanted = {*queues, *dead}
     left: dict[str, int] = {}
 
     def empty() -> bool:

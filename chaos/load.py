@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from chaos.subject import WAITING, Subject
+from chaos.subject import ENDING, WAITING, Subject, fate
 from pipeline import submit_many
 
 PATIENCE = 120.0
@@ -35,6 +35,8 @@ class Load:
         self.jobs: list[UUID] = []
         # Those of them that wait for a word (chaos.words).
         self.waiting: list[UUID] = []
+        # How some of them are meant to end, if that is not by succeeding.
+        self.meant: dict[UUID, str] = {}
 
     def start(self, burst: int, rate: float) -> None:
         """Return when the burst is submitted."""
@@ -76,6 +78,7 @@ class Load:
                 jobs = submit_many(None, workflow, list(bodies.values()), keys=keys)
                 self.jobs += jobs
                 self.waiting += jobs if workflow == WAITING else []
+                self.meant |= {job: fate(n) for job, n in zip(jobs, bodies, strict=True) if workflow == ENDING}
                 return
             except SQLAlchemyError:
                 if time.monotonic() > deadline:

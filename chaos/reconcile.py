@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
+from chaos.hooked import Hooked
 from chaos.subject import CHILDREN, WORD
 
 # How long after a worker's return others may still settle what they took from it.
@@ -63,6 +64,16 @@ class Waited:
     answered: int
     children: int
     taken: int
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A schedule: how many moments it has had, how many of them have a job, and how many jobs it has."""
+
+    name: str
+    due: int
+    moments: int
+    jobs: int
 
 
 @dataclass(frozen=True)
@@ -122,9 +133,13 @@ class Evidence:
     waited: Sequence[Waited] = ()
     # Of these PostgreSQL said that they continue with the word.
     delivered: frozenset[UUID] = frozenset()
+    hooked: Sequence[Hooked] = ()
+    scheduled: Sequence[Scheduled] = ()
     outbox: int = 0
     messages: dict[str, int] = field(default_factory=dict)
     cancelled: Sequence[UUID] = ()
+    # Those that fail because they were written to.
+    failing: Sequence[UUID] = ()
     absences: Sequence[Absence] = ()
     lease: timedelta = timedelta(seconds=300)
 
@@ -158,6 +173,12 @@ def reconcile(evidence: Evidence, explained: Iterable[str]) -> Findings:
         _effects(evidence, evidence.effects, found)
     _steps(evidence, found)
     _waits(evidence, found)
+    _hooks(evidence, found)
+    for one in evidence.scheduled:
+        if one.moments < one.due:
+            found.lost.append(f"schedule {one.name} has jobs for {one.moments} of its {one.due} moments")
+        if one.jobs > one.moments or one.moments > one.due:
+            found.duplicated.append(f"schedule {one.name} has {one.jobs} jobs for {one.due} moments")
     for first, second in evidence.unique_twice:
         found.note(found.duplicated, second, f"had its key while job {first} had it")
     for job in evidence.unanswered:
@@ -172,11 +193,11 @@ def reconcile(evidence: Evidence, explained: Iterable[str]) -> Findings:
 
 def _states(evidence: Evidence, found: Findings) -> None:
     status = {job.id: job.status for job in evidence.jobs}
-    cancelled = set(evidence.cancelled)
+    meant = dict.fromkeys(evidence.cancelled, "cancelled") | dict.fromkeys(evidence.failing, "failed")
     for job in evidence.submitted:
         if job not in status:
             found.note(found.lost, job, "was submitted and is gone")
-        elif status[job] != (wanted := "cancelled" if job in cancelled else "succeeded"):
+        elif status[job] != (wanted := meant.get(job, "succeeded")):
             found.note(found.lost, job, f"is {status[job]}" + ("" if wanted == "succeeded" else f", not {wanted}"))
     for job, n in Counter(evidence.submitted).items():
         if n > 1:
@@ -206,6 +227,8 @@ def _is_fine(attempt: Attempt, evidence: Evidence, fine: set[str]) -> bool:
         return True
     if attempt.outcome in TAKEN or (attempt.outcome == "released" and REFUNDED in (attempt.error or "")):
         return any(absence.explains(attempt, evidence.lease) for absence in evidence.absences)
+    if attempt.outcome == "failed" and attempt.job in evidence.failing:
+        return True
     return attempt.outcome in fine or (attempt.outcome == "cancelled" and attempt.job in evidence.cancelled)
 
 
@@ -267,3 +290,10 @@ def _waits(evidence: Evidence, found: Findings) -> None:
     for one in evidence.waited:
         if not sleeps[one.job]:
             found.note(found.lost, one.job, "succeeded without its sleep")
+
+
+def _hooks(evidence: Evidence, found: Findings) -> None:
+    refunded = {attempt.job for attempt in evidence.attempts if REFUNDED in (attempt.error or "")}
+    for one in evidence.hooked:
+        for kind, said in one.wrong(one.job in refunded):
+            found.note(getattr(found, kind), one.job, said)

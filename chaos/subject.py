@@ -11,8 +11,13 @@ from typing import Any
 Body = Callable[[int, random.Random], dict[str, Any]]
 # Those of its jobs that wait: for so many children, and for a word.
 WAITING, CHILDREN, WORD = "chaos-waits", 3, "go"
-# Threads, the event loop, steps in all kinds of places, child processes, waits.
-STREAM = ("chaos", "chaos-async", "chaos-steps", "chaos", "chaos-isolated", WAITING)
+# What schedules submit.
+SCHEDULED = "chaos-scheduled"
+# Those that end in every way, with a hook for each.
+ENDING = "chaos-ends"
+FATES = ("succeeded", "failed", "cancelled")
+# Threads, the event loop, steps in all kinds of places, child processes, waits, hooks.
+STREAM = ("chaos", "chaos-async", "chaos-steps", "chaos", "chaos-isolated", WAITING, ENDING)
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,11 @@ class Subject:
     has_ledger: bool
     set_up: Callable[[Any], None]
     stream: tuple[str, ...]
+
+
+def fate(n: int) -> str:
+    """How job number n of those that end in every way is meant to end."""
+    return FATES[n // len(STREAM) % len(FATES)]
 
 
 def find(name: str | None) -> Subject:

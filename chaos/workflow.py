@@ -14,8 +14,8 @@ from sqlalchemy import Connection, text
 
 from actors.scrape.cache import Cache
 from chaos.block import BLOCK
-from chaos.subject import CHILDREN, WAITING, WORD
-from pipeline import Children, Done, Ends, Job, Workflow, settings
+from chaos.subject import CHILDREN, ENDING, SCHEDULED, WAITING, WORD, fate
+from pipeline import Children, Done, Ends, Job, Permanent, Workflow, cancel, settings
 
 LEDGER = """CREATE TABLE IF NOT EXISTS chaos_ledger (
     id bigserial PRIMARY KEY, job_id uuid NOT NULL, phase text NOT NULL, fence bigint NOT NULL)"""
@@ -79,6 +79,9 @@ on_loop, in_children = Workflow("chaos-async"), Workflow("chaos-isolated")
 for name in ("first", "second", "third"):
     on_loop.phase(name)(wait)
     in_children.phase(name, isolated=True)(work)
+
+scheduled = Workflow(SCHEDULED)
+scheduled.phase("first")(work)
 
 # Steps, in all three ways: what each did outside stands in a file, in which nothing is ever taken back.
 STEPS = ("look", "decide", "act")
@@ -164,6 +167,34 @@ async def rest(job: Job) -> Done:
     await asyncio.to_thread(begin, job)
     return await asyncio.to_thread(end, job)
 
+
+# Jobs that end in every way; for each end a hook, whose job is in the books like any other.
+told, ending = Workflow("chaos-told"), Workflow(ENDING)
+
+
+@told.phase("first")
+def hear(job: Job) -> Done:
+    """A row in the ledger."""
+    begin(job)
+    return end(job)
+
+
+@ending.phase("first")
+def meet_its_fate(job: Job) -> Done:
+    """It succeeds, fails, or cancels itself, by its number."""
+    done = work(job)
+    if fate(job.body["n"]) == "failed":
+        raise Permanent("it was meant to")
+    if fate(job.body["n"]) == "cancelled":
+        cancel(None, job.id, "it was meant to be")
+    return done
+
+
+# Of a thread, of child processes, and of jobs that waited.
+for hooked in (ending, in_children, waiting):
+    hooked.on_success(told)
+ending.on_failure(told)
+ending.on_cancel(told)
 
 # Two phases that get stuck: one with a time limit that is soon over, one with the default's.
 limited = Workflow("chaos-limited").phase("stuck", time_limit=STUCK_LIMIT)(stick_or_work)

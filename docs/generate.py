@@ -80,8 +80,9 @@ def settings() -> str:
     from actors.scrape.config import ScrapeSettings
     from actors.website.config import WebsiteSettings
     from pipeline.settings import Settings
+    from pipeline.webhooks.config import WebhookSettings
 
-    kinds = (Settings, WebsiteSettings, DocumentSettings, MatchSettings, ScrapeSettings)
+    kinds = (Settings, WebhookSettings, WebsiteSettings, DocumentSettings, MatchSettings, ScrapeSettings)
     parts = [f"## {kind.__name__}\n\n{kind.__doc__}\n\n{_table(kind)}" for kind in kinds]
     intro = (
         "A process reads its settings from the environment when it starts and reports all invalid ones of a section "

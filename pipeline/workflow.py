@@ -12,7 +12,6 @@ from typing import (
     Any,
     Concatenate,
     Generic,
-    Literal,
     cast,
     get_args,
     get_origin,
@@ -26,8 +25,10 @@ from typing_extensions import TypeVar
 from pipeline.declare.backoff import Backoff
 from pipeline.declare.codec import Codec, codec_of
 from pipeline.declare.job import PLAIN, Job
+from pipeline.declare.options import Order
 from pipeline.declare.phase import PhaseSpec, Throttle, read_rate, read_size
 from pipeline.declare.registry import Around, DeclaredPhase, Hook, Work, declare_workflow
+from pipeline.declare.waits.turns import Turns, check_field
 from pipeline.handle import AsyncJobHandle, JobHandle, all_awaited, awaited, job
 from pipeline.journey.submit import encode_body, submit, submit_many
 from pipeline.phase import Declare, Given, Phase, Returned
@@ -35,12 +36,11 @@ from pipeline.phase import Declare, Given, Phase, Returned
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from pipeline.declare.options import ManyJobs, OneJob
+    from pipeline.declare.options import ManyJobs, OneJob, WorkflowOptions
     from pipeline.declare.schedules.schedule import Overlap
     from pipeline.store.gateway.callers import AsyncCaller, Caller, SyncCaller
 
 DEFAULT_BACKOFF = Backoff()
-Order = Literal["finish-first", "start-first"]
 Body = TypeVar("Body", default=dict[str, Any])
 Result = TypeVar("Result", default=Any)
 
@@ -61,30 +61,50 @@ class Workflow(Generic[Body, Result]):
     phase returns, for ``submit(…).result()``; the last phase's own annotation if it is left out.
     ``order``: whether a job that began is carried through before others begin (``finish-first``), or earlier phases go
     first (``start-first``).
+    ``key``: the field of the body that says whose job it is, such as ``customer``. Keys take turns: one with a million
+    jobs delays another one's single job by one turn. ``per_key``: how many jobs of a key are under way at once.
+    ``per_key_rate``: how many of them begin, such as ``"5/s"``. ``in_order``: one after the other, the oldest first.
     """
 
     @overload
-    def __init__(self: Workflow[dict[str, Any], Any], name: str, *, order: Order = ...) -> None: ...
-
-    @overload
-    def __init__(self: Workflow[Body, Any], name: str, *, body: type[Body], order: Order = ...) -> None: ...
+    def __init__(self: Workflow[dict[str, Any], Any], name: str, **options: Unpack[WorkflowOptions]) -> None: ...
 
     @overload
     def __init__(
-        self: Workflow[dict[str, Any], Result], name: str, *, result: type[Result], order: Order = ...
+        self: Workflow[Body, Any], name: str, *, body: type[Body], **options: Unpack[WorkflowOptions]
     ) -> None: ...
 
     @overload
-    def __init__(self, name: str, *, body: type[Body], result: type[Result], order: Order = ...) -> None: ...
+    def __init__(
+        self: Workflow[dict[str, Any], Result], name: str, *, result: type[Result], **options: Unpack[WorkflowOptions]
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self, name: str, *, body: type[Body], result: type[Result], **options: Unpack[WorkflowOptions]
+    ) -> None: ...
 
     def __init__(
-        self, name: str, *, body: type | None = None, result: type | None = None, order: Order = "finish-first"
+        self,
+        name: str,
+        *,
+        body: type | None = None,
+        result: type | None = None,
+        order: Order = "finish-first",
+        key: str | None = None,
+        per_key: int | None = None,
+        per_key_rate: str | None = None,
+        in_order: bool = False,
     ) -> None:
         if order not in get_args(Order):
             raise ValueError(f"workflow {name}: order is 'finish-first' or 'start-first', not {order!r}")
+        if key is None and (per_key is not None or per_key_rate is not None or in_order):
+            raise ValueError(f"workflow {name}: per_key, per_key_rate and in_order need a key, such as key='customer'")
         self._start_first = order == "start-first"
         module = sys._getframe(1).f_globals["__name__"]
-        self._declared = declare_workflow(name, module, _body(name, body), codec_of(result) if result else None)
+        codec = _body(name, body)
+        turns = None if key is None else _turns(name, codec, Turns(key, per_key, per_key_rate, in_order))
+        self._declared = declare_workflow(name, module, codec, codec_of(result) if result else None, turns)
 
     @property
     def name(self) -> str:
@@ -194,23 +214,27 @@ class Workflow(Generic[Body, Result]):
     def on_failure(self, workflow: Workflow[Any, Any], **body: Any) -> None:
         """Submit a job of this workflow when one of ours fails, in the transaction in which it does: once.
 
-        Its body says ``job``, ``workflow``, ``phase``, ``state``, ``error``, ``body`` and ``result`` of the job that
-        ended, beside what is given here. The same again if the job is replayed and fails once more.
+        Its body says ``job``, ``workflow``, ``phase``, ``state``, ``error``, ``body``, ``result`` and ``ended_at`` of
+        the job that ended, beside what is given here. The same again if the job is replayed and fails once more.
 
-        >>> audit.on_failure(tell_the_customer)
+        >>> audit.on_failure(tell_the_customer, team="night shift")
+        >>> audit.on_failure(webhook, url="https://example.org/failed")
         """
-        self._declared.hook(Hook("failed", workflow.name, PLAIN.encode(body).decode()))
+        self._declared.hook(Hook("failed", workflow.name, encode_body(None, body)))
 
     def on_success(self, workflow: Workflow[Any, Any], **body: Any) -> None:
         """Submit a job of this workflow when one of ours has succeeded; see ``on_failure``."""
-        self._declared.hook(Hook("succeeded", workflow.name, PLAIN.encode(body).decode()))
+        self._declared.hook(Hook("succeeded", workflow.name, encode_body(None, body)))
 
     def on_cancel(self, workflow: Workflow[Any, Any], **body: Any) -> None:
         """Submit a job of this workflow when one of ours is cancelled; see ``on_failure``."""
-        self._declared.hook(Hook("cancelled", workflow.name, PLAIN.encode(body).decode()))
+        self._declared.hook(Hook("cancelled", workflow.name, encode_body(None, body)))
 
     def around(self, manager: Around) -> Around:
         """Have a context manager around every attempt of every phase: in threads, coroutines and children alike.
+
+        What it raises is the attempt's error, before the phase and after it; what it swallows is raised all the same.
+        Of several the first is the outermost.
 
         >>> @audit.around
         ... @contextmanager
@@ -291,6 +315,14 @@ class Workflow(Generic[Body, Result]):
     def job(self, job_id: UUID | str) -> JobHandle[Result]:
         """A job of this workflow by its id, as ``pipeline.job``, with the type of its result."""
         return job(job_id)
+
+
+def _turns(workflow: str, body: Codec, turns: Turns) -> Turns:
+    try:
+        check_field(turns, body.schema())
+    except ValueError as error:
+        raise ValueError(f"workflow {workflow}: {error}") from None
+    return turns
 
 
 def _body(workflow: str, body: Any) -> Codec:

@@ -1,7 +1,8 @@
 """An OpenAI-style chat endpoint. Its answer is read out of the prompt, so it is useful and repeatable.
 
 Model names change its manners: ``sandbox-bad-json-first`` answers with broken JSON until it is told so,
-``sandbox-bad-json`` always does; the others of WRAPPINGS give right JSON as models wrap it.
+``sandbox-bad-json`` always does; those of WRAPPINGS give right JSON as models wrap it, those of PLACES put it
+elsewhere, stop too early, refuse, or refuse parts of the question.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ WRAPPINGS: dict[str, Callable[[str], str]] = {
     "sandbox-draft": lambda json: f"Draft:\n```json\n{{}}\n```\nFinal answer:\n```json\n{json}\n```",
     "sandbox-trailing-comma": lambda json: f"{json.rstrip().removesuffix('}')},}}",
 }
-MODELS = ("sandbox", "sandbox-bad-json-first", "sandbox-bad-json", *WRAPPINGS)
+PLACES = ("sandbox-parts", "sandbox-tool", "sandbox-cut", "sandbox-silent", "sandbox-refuses", "sandbox-new")
+MODELS = ("sandbox", "sandbox-bad-json-first", "sandbox-bad-json", *WRAPPINGS, *PLACES)
+_UNSUPPORTED = {
+    "max_tokens": "Unsupported parameter: 'max_tokens' is not supported with this model. "
+    "Use 'max_completion_tokens' instead.",
+    "temperature": "Unsupported value: 'temperature' does not support 0 with this model.",
+}
 KINDS = {
     "shop": ("shop", "order", "cart", "bestell", "panier", "注文", "订单", "pedido"),
     "company": ("founded", "offer", "angebot", "proposons", "ofrecemos", "office", "店", "firma"),
@@ -56,6 +63,8 @@ async def _complete(request: Request) -> Response:
         return _error(400, "invalid_request_error", "model and messages (role, content) are required")
     if not messages or asked.get("stream"):
         return _error(400, "invalid_request_error", "messages must not be empty; stream is not supported")
+    if model == "sandbox-new" and (unknown := {"max_tokens", "temperature"} & asked.keys()):
+        return _error(400, "unsupported_parameter", _UNSUPPORTED[max(unknown)])
     wants_json = (asked.get("response_format") or {}).get("type") in {"json_object", "json_schema"}
     return JSONResponse(completion(model, messages, wants_json=wants_json))
 
@@ -71,13 +80,32 @@ def completion(model: str, messages: list[dict[str, str]], *, wants_json: bool) 
         "object": "chat.completion",
         "created": 1_700_000_000,
         "model": model,
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}],
+        "choices": [{"index": 0, **_choice(model, content)}],
         "usage": {
             "prompt_tokens": spent_in,
             "completion_tokens": spent_out,
             "total_tokens": spent_in + spent_out,
         },
     }
+
+
+def _choice(model: str, content: str) -> dict[str, Any]:
+    """Where endpoints put what a model said, and how they say why it ended."""
+    message: dict[str, Any] = {"role": "assistant", "content": content}
+    reason = "stop"
+    match model:
+        case "sandbox-cut":
+            message["content"], reason = content.removesuffix("}"), "length"
+        case "sandbox-parts":
+            message["content"] = [{"type": "thinking", "text": "{}"}, {"type": "text", "text": content}]
+        case "sandbox-tool":
+            call = {"type": "function", "function": {"name": "answer", "arguments": content}}
+            message, reason = {"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls"
+        case "sandbox-refuses":
+            message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
+        case "sandbox-silent":
+            message, reason = {"role": "assistant", "content": ""}, "length"
+    return {"message": message, "finish_reason": reason}
 
 
 def _content(prompt: str, wants_json: bool) -> str:

@@ -24,6 +24,7 @@ class Ended(TypedDict):
     error: str | None
     body: dict[str, Any] | None
     result: Any
+    ended_at: str
     team: str
 
 

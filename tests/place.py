@@ -15,9 +15,9 @@ import psycopg
 from psycopg.rows import dict_row
 
 from pipeline.dev.services import Servers, environment
-from pipeline.testing.servers.workers import Workers, worker_command
+from pipeline.testing.servers.workers import Workers
+from tests.forked import fork_worker
 from tests.forking import ROOT as ROOT
-from tests.forking import forks
 from tests.processes import kill
 from tests.processes import lives as lives
 
@@ -95,12 +95,7 @@ class Place:
         """As users do, with an interpreter of its own, if this test has their settings; otherwise with less work."""
         if self.unset:
             return self._workers.start(environment, **options)
-        log = self.folder / f"worker-{self._workers.count}.log"
-        with log.open("wb") as out:
-            _, _, module, *arguments = worker_command(**options)
-            process = forks().start(module, arguments, environment, out, out)
-        self._workers.adopt(process, log)
-        return process
+        return fork_worker(self._workers, self.folder, environment, **options)
 
     def pids(self) -> list[int]:
         """The living worker processes, newest last."""
@@ -193,8 +188,8 @@ class Place:
     # ---- waiting
 
     def until(self, condition: Callable[[], Any], timeout: float = 20.0, what: str = "it") -> Any:
-        """Wait for an event with a deadline."""
-        deadline = time.monotonic() + timeout
+        """Wait for an event with a deadline. Each look costs the servers something: a long wait looks less often."""
+        began = time.monotonic()
         while True:
             try:
                 found = condition()
@@ -202,9 +197,10 @@ class Place:
                 found = None
             if found:
                 return found
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - began
+            if waited > timeout:
                 raise AssertionError(f"waited {timeout} s for {what}\n{self._situation()}")
-            time.sleep(0.02)
+            time.sleep(min(0.1, 0.02 + waited / 40))
 
     def _situation(self) -> str:
         """What there is to be seen when a wait was in vain: messages, open jobs, logs, and where each thread is."""

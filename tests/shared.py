@@ -31,7 +31,13 @@ def migrated_template(servers: Servers, folder: Path) -> str:
     """A migrated database to clone for each test: much faster than migrating each. Made by whoever comes first."""
     # Every process needs to know the workflows, whoever of them registers them.
     os.environ.setdefault("TEST_RECORD", os.devnull)
-    for module in ("pipeline.actors", "tests.workflows", "tests.more_workflows", "tests.isolated_workflows"):
+    for module in (
+        "pipeline.actors",
+        "tests.workflows",
+        "tests.more_workflows",
+        "tests.isolated_workflows",
+        "tests.key_workflows",
+    ):
         importlib.import_module(module)
     from pipeline.actors import broker
     from pipeline.worker.process import declare_actors

@@ -18,6 +18,8 @@ from actors.website.messages import Message
 Booster = Callable[[Recognised, str], Coroutine[Any, Any, str]]
 # Below this share of common characters a model has rewritten the page, not cleaned it.
 SAME_TEXT = 0.85
+# A mistake of recognition is shorter: so many characters in a row are a line that was left out, or an invented one.
+LONGEST_CHANGE = 40
 CLEAN = (
     "Correct the recognition errors in this text of a scanned page: wrong letters, missing accents, words broken at "
     "line ends. Do not translate, shorten, explain or add anything. Answer with the corrected text alone.\n\n"
@@ -53,10 +55,12 @@ def _checked(clean: Callable[[str, str], Coroutine[Any, Any, str]]) -> Booster:
 
 
 def _same_text(before: str, after: str) -> bool:
-    return SequenceMatcher(None, before, after, autojunk=False).ratio() >= SAME_TEXT
+    compared = SequenceMatcher(None, before, after, autojunk=False)
+    changes = (abs((b - a) - (d - c)) for _, a, b, c, d in compared.get_opcodes())
+    return compared.ratio() >= SAME_TEXT and max(changes, default=0) <= LONGEST_CHANGE
 
 
 async def _ask_model(text: str, key: str) -> str:
     endpoint = replace(WebsiteSettings().model, json_mode=False, max_output_tokens=8000)
     reply = await ask(endpoint, [Message(role="user", content=CLEAN + text)], {"Idempotency-Key": key})
-    return reply.text
+    return "" if reply.cut else reply.text

@@ -12,9 +12,9 @@ import httpx
 from actors.document.boost import tidy
 from actors.document.config import DocumentSettings, only
 from actors.document.engines import Recognised
-from actors.refusals import answered, refusal
 from pipeline import Permanent, Transient
 from pipeline.http.client import MEBIBYTE, Fetched, Limits, post
+from pipeline.http.refusals import answered, refusal
 
 if TYPE_CHECKING:
     from PIL.Image import Image

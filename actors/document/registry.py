@@ -14,10 +14,10 @@ import httpx
 
 from actors.document.boost import tidy
 from actors.document.config import DocumentSettings, only
-from actors.refusals import answered, refusal, require_success
 from pipeline import Permanent, Transient
 from pipeline.http.client import MEBIBYTE, Fetched, Limits, deadline, fetch, post, shared_fetcher
 from pipeline.http.per_loop import PerLoop
+from pipeline.http.refusals import answered, refusal, require_success
 
 Answer = TypeVar("Answer")
 REFUSED = frozenset({httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN})
@@ -71,10 +71,16 @@ class Registry:
             yield response.aiter_raw(64 * 1024)
 
     def _entry(self, number: str, row: dict[str, Any]) -> Entry:
-        target = urljoin(f"{self._url}/", str(row.get("pdf", "")))
+        named = row.get("pdf")
+        try:
+            target = urljoin(f"{self._url}/", named) if isinstance(named, str) and named else ""
+        except ValueError:
+            target = ""
+        if not target:
+            raise Permanent(f"the registry names no address of the PDF of document {number}: {str(named)[:200]!r}")
         if urlsplit(target)[:2] != urlsplit(self._url)[:2]:
             raise Permanent(f"the registry keeps the PDF of document {number} at another address: {target[:200]}")
-        return Entry(number, tidy(str(row.get("title", "")))[:500], target)
+        return Entry(number, tidy(title if isinstance(title := row.get("title"), str) else "")[:500], target)
 
     async def _with_session(self, call: Callable[[str], Awaitable[Answer]]) -> Answer:
         cookie = await self._session()

@@ -15,9 +15,9 @@ from actors.match.candidates import Candidate, Item, is_number, read_candidate, 
 from actors.match.config import MatchSettings
 from actors.match.queries import Query
 from actors.reading import read_in_time
-from actors.refusals import require_success
 from pipeline import Permanent, Transient, retry_after
 from pipeline.http.client import Fetched, TooLarge, fetch
+from pipeline.http.refusals import require_success
 
 # Both for those who are not bots.
 MOST_HITS = MOST_IDS = 50
@@ -122,7 +122,8 @@ class Wikidata:
             answer = await self._ask(**asked, **({"languages": languages} if languages else {}))
         except TooLarge:
             if len(ids) == 1:
-                return {}
+                # without it the record would be decided as if it did not exist
+                raise
             half = len(ids) // 2
             return {**await self._get(ids[:half], props, languages), **await self._get(ids[half:], props, languages)}
         found = answer.get("entities")
@@ -149,7 +150,11 @@ def _hits(found: object, number: str) -> tuple[Hit, ...]:
     if not isinstance(found, list):
         raise Transient("Wikidata's search sent something else than a list of entities")
     said = [(item.get(number), item.get("match")) for item in found if isinstance(item, dict)]
-    return tuple(Hit(qid, _matched(match)) for qid, match in said if is_number(qid))
+    hits = tuple(Hit(qid, _matched(match)) for qid, match in said if is_number(qid))
+    if found and not hits:
+        # an empty list is an answer, and would make the record one that nobody matches
+        raise Transient("Wikidata's search sent a list without entities")
+    return hits
 
 
 def _matched(match: object) -> str:

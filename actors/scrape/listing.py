@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 
+# Archives of auctions are not older, and clocks of markets are not a day wrong.
+LEAST, AHEAD = datetime(1900, 1, 1, tzinfo=UTC), timedelta(days=1)
 PRICE_TYPES = ("sold", "ask", "bid")
 _SYNONYMS = {
     "sold": "sold",
@@ -109,9 +113,30 @@ def price_type(word: str) -> str | None:
 
 
 def moment(text: str, seen: datetime) -> datetime:
-    """An ISO date or time in UTC (one without a zone is taken as UTC); ``seen`` where there is none."""
-    try:
-        found = datetime.fromisoformat(text.strip())
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return seen.astimezone(UTC)
+    """When a listing says that it was made, in UTC; ``seen`` where it does not, or says what cannot be."""
+    return dated(text, seen) or seen.astimezone(UTC)
+
+
+def dated(text: str, seen: datetime) -> datetime | None:
+    """A date or time in UTC (one without a zone is taken as UTC); None if it cannot be read, or is still to come.
+
+    ISO, the dates of mails, and dates whose month is a word or whose year comes first: in 03/11/2024 nobody knows.
+    """
+    for read in (datetime.fromisoformat, parsedate_to_datetime, _written):
+        try:
+            found = read(text.strip())
+            found = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, TypeError, OverflowError):
+            continue
+        return found if LEAST <= found <= seen + AHEAD else None
+    return None
+
+
+def _written(text: str) -> datetime:
+    words = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b|[.,]", " ", text[:60])
+    for form in ("%b %d %Y", "%B %d %Y", "%d %b %Y", "%d %B %Y", "%Y/%m/%d", "%Y %m %d"):
+        try:
+            return datetime.strptime(" ".join(words.split()), form).replace(tzinfo=UTC)
+        except ValueError:
+            continue
+    raise ValueError(text)

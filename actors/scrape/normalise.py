@@ -8,7 +8,7 @@ from datetime import date, datetime
 from urllib.parse import urlsplit
 
 from actors.scrape.dedupe import dedupe_key, strongest, usable_id
-from actors.scrape.listing import Intake, Listing, PricePoint, Unpriced, moment, price_type
+from actors.scrape.listing import Intake, Listing, PricePoint, Unpriced, dated, moment, price_type
 from actors.scrape.match import match_strength
 from actors.scrape.money import CURRENCY, REFERENCE_DAY, NoPrice, in_reference_cents, read_text, settled
 from actors.website.storable import one_line
@@ -28,21 +28,26 @@ class Market:
 def sort_out(
     listings: Iterable[Listing], intake: Intake, market: Market, seen: datetime
 ) -> tuple[list[PricePoint], list[Unpriced]]:
-    """The usable listings, each once; and those whose price cannot be used, each with its reason.
-
-    One without title, type or address tells nothing and is left out.
-    """
+    """The usable listings, each once; and those that cannot be used, each with its reason."""
     points: list[PricePoint] = []
     aside: dict[Unpriced, None] = {}
     for listing in listings:
         try:
-            point = price_point(listing, intake, market, seen)
+            points.append(price_point(listing, intake, market, seen))
         except NoPrice as why:
             url, told = one_line(listing.url, LONGEST_URL), one_line(listing.price, 400)
             aside[Unpriced(one_line(listing.title, 300), url, told, why.reason, one_line(str(why), 300))] = None
-        else:
-            points += [point] if point is not None else []
     return strongest(points), list(aside)
+
+
+def is_offer(listing: Listing) -> bool:
+    """Whether it has all that an offer has beside its price."""
+    return not _missing(listing)
+
+
+def undated(listings: Iterable[Listing], seen: datetime) -> int:
+    """How many have a date that cannot be read or is still to come; they count as seen now."""
+    return sum(bool(listing.date.strip()) and dated(listing.date, seen) is None for listing in listings)
 
 
 def price_points(
@@ -52,15 +57,11 @@ def price_points(
     return sort_out(listings, intake, Market(rates), seen)[0]
 
 
-def price_point(listing: Listing, intake: Intake, market: Market, seen: datetime) -> PricePoint | None:
-    """The listing made comparable; None if it is not an offer, NoPrice if its price cannot be used."""
-    title, url, kind = one_line(listing.title, 300), one_line(listing.url, LONGEST_URL), price_type(listing.type)
-    try:
-        usable = urlsplit(url).scheme in {"http", "https"} and len(listing.url) <= LONGEST_URL
-    except ValueError:
-        return None
-    if not title or kind is None or not usable:
-        return None
+def price_point(listing: Listing, intake: Intake, market: Market, seen: datetime) -> PricePoint:
+    """The listing made comparable; raises NoPrice if it is not an offer, or if its price cannot be used."""
+    if missing := _missing(listing):
+        raise NoPrice(f"{missing}: this is not an offer", missing)
+    title, url, kind = one_line(listing.title, 300), one_line(listing.url, LONGEST_URL), price_type(listing.type) or ""
     reading = read_text(listing.price, market.currency, listing.currency)
     price = settled(reading)
     cents = in_reference_cents(price, market.rates, reading.quantity)
@@ -83,3 +84,16 @@ def price_point(listing: Listing, intake: Intake, market: Market, seen: datetime
         approximate=reading.kind == "approximate",
         rate_day=None if price.currency == CURRENCY else market.rates_day,
     )
+
+
+def _missing(listing: Listing) -> str:
+    """What an offer needs and this one does not have, as a reason; empty if it is one."""
+    if not one_line(listing.title, 300):
+        return "no title"
+    if price_type(listing.type) is None:
+        return "unknown type" if listing.type.strip() else "no type"
+    try:
+        on_the_web = urlsplit(one_line(listing.url, LONGEST_URL)).scheme in {"http", "https"}
+    except ValueError:
+        on_the_web = False
+    return "" if on_the_web and len(listing.url) <= LONGEST_URL else "no address"

@@ -14,11 +14,12 @@ from actors.scrape.adapters import Adapter, Unparsable, adapter_for
 from actors.scrape.breaker import SourceFault, guarded
 from actors.scrape.config import ScrapeSettings
 from actors.scrape.listing import Listing
-from actors.scrape.normalise import Market, sort_out
+from actors.scrape.normalise import Market, is_offer, sort_out, undated
 from actors.scrape.store import save_points
 from actors.scrape.task import Source, Task, load_task
 from pipeline import Done, Job, Permanent, Snooze, engine, retry_after
 from pipeline.http.client import Fetched, fetch
+from pipeline.http.refusals import still_packed
 
 BUSY = frozenset({408, 425})
 # Calls to a source are seconds apart. A kept connection that its server closes in that very moment would look like
@@ -48,6 +49,8 @@ async def price_collection(job: Job) -> Done:
     points, aside = await asyncio.to_thread(sort_out, listings, task.intake, market, task.seen)
     result = {"source": task.source.name, "listings": len(listings), "points": len(points), "cached": cached}
     result["unread"] = Counter(one.reason for one in aside)
+    result["undated"] = undated(listings, task.seen)
+    result["cut"] = len(listings) >= settings.max_listings
     return Done(result=result, write=save_points(job.id, task, points, aside))
 
 
@@ -106,16 +109,24 @@ async def call(job: Job, task: Task, adapter: Adapter, settings: ScrapeSettings)
         raise Limited(settings.limited_seconds if asked is None else asked)
     if answer.status >= 500 or answer.status in BUSY:
         raise SourceFault(f"{answer.url_final} answered {answer.status}")
+    if answer.status == 206 or still_packed(answer.headers):
+        raise SourceFault(f"{answer.url_final} answered with a part, or packed in a way that was not asked for")
     if not 200 <= answer.status < 300:
         raise Permanent(f"source {task.source.name}: {answer.url_final} answered {answer.status}")
     return answer
 
 
 def read(adapter: Adapter, answer: Fetched, settings: ScrapeSettings) -> list[Listing]:
-    """The offers; whatever an adapter stumbles over in the answer makes it unparsable."""
+    """The offers; whatever an adapter stumbles over in the answer makes it unparsable, and so do offers of no shape."""
     try:
-        return adapter.read(answer, settings.max_listings)
+        listings = adapter.read(answer, settings.max_listings)
     except Unparsable:
         raise
     except Exception as error:
         raise Unparsable(f"{adapter.name} cannot read {answer.url_final}: {type(error).__name__}: {error}") from error
+    if listings and not any(map(is_offer, listings)):
+        raise Unparsable(
+            f"none of the {len(listings)} offers of {answer.url_final} has a title, a type and an address: has the "
+            "market changed its answers?"
+        )
+    return listings

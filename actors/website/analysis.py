@@ -67,6 +67,6 @@ class Analysis(BaseModel):
         return value.strip().lower() if isinstance(value, str) else value
 
 
-def read_analysis(answer: str) -> Analysis:
-    """The analysis in ``answer``, in any usual wrapping; raises Unusable."""
-    return read_answer(answer, Analysis)
+def read_analysis(answer: str, *, cut: bool = False) -> Analysis:
+    """The analysis in ``answer``, in any usual wrapping; raises Unusable. ``cut``: it is known to end too early."""
+    return read_answer(answer, Analysis, cut=cut)

@@ -46,12 +46,15 @@ class _Found:
     end: int
 
 
-def read_answer(answer: str, schema: type[Model]) -> Model:
-    """The one answer in ``answer`` that fits ``schema``; raises Unusable. Never guesses between two."""
+def read_answer(answer: str, schema: type[Model], *, cut: bool = False) -> Model:
+    """The one answer in ``answer`` that fits ``schema``; raises Unusable. Never guesses between two.
+
+    ``cut``: the model had no tokens left. Then brackets that are missing at the end are not forgotten ones.
+    """
     if len(answer) > LONGEST:
         raise Unusable(f"- it is longer than {LONGEST} characters")
     text = _bare(answer)
-    found, why = _objects(text, schema)
+    found, why = _objects(text, schema, cut)
     likely = [one for one in found if _is_likely(one.value, schema)] or found
     if not likely:
         raise Unusable(f"- it is not valid JSON: {why}")
@@ -111,7 +114,7 @@ def _unescaped_once(text: str) -> str:
         return text
 
 
-def _objects(text: str, schema: type[BaseModel]) -> tuple[list[_Found], str]:
+def _objects(text: str, schema: type[BaseModel], cut: bool) -> tuple[list[_Found], str]:
     """Every object in ``text`` that may be the answer, unwrapped; and why the first failed, if none was read."""
     found: list[_Found] = []
     why = "there is no JSON object in it"
@@ -123,7 +126,7 @@ def _objects(text: str, schema: type[BaseModel]) -> tuple[list[_Found], str]:
             break
         tries += 1
         try:
-            value, end = read_value(text, opening.start())
+            value, end = read_value(text, opening.start(), cut=cut)
         except (Unreadable, RecursionError) as error:
             # what was cut off or spoiled is the whole answer, unless more follows
             if tries == 1:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 import httpx
 from pydantic import SecretStr
 
-from actors.refusals import answered, refusal
+from actors.website.completions import Reply, read_completion
 from actors.website.messages import Message
 from actors.website.storable import one_line
-from actors.website.tokens import estimate_tokens
-from pipeline import Permanent, Transient
 from pipeline.http.addresses import AddressPolicy, authority
 from pipeline.http.client import MEBIBYTE, Fetched, Limits, post
-
-MILLION = Decimal(1_000_000)
+from pipeline.http.refusals import answered, refusal
 
 
 @dataclass(frozen=True)
@@ -37,34 +34,30 @@ class ModelEndpoint:
 
 
 @dataclass(frozen=True)
-class Usage:
-    """Tokens spent. ``estimated`` if the endpoint did not say."""
+class Dialect:
+    """Which of the optional parts of a question an endpoint takes. ``format`` counts from the strictest."""
 
-    tokens_in: int = 0
-    tokens_out: int = 0
-    estimated: bool = False
+    format: int = 0
+    limit: str = "max_tokens"
+    temperature: bool = True
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.tokens_in + other.tokens_in,
-            self.tokens_out + other.tokens_out,
-            self.estimated or other.estimated,
-        )
+    def after(self, refusal: str, formats: int) -> Dialect | None:
+        """Without the part that the endpoint has refused by its name; None if it complains about the question."""
+        if self.format + 1 < formats and any(
+            one in refusal for one in ("response_format", "json_schema", "json_object")
+        ):
+            return replace(self, format=self.format + 1)
+        if self.limit == "max_tokens" and "max_completion_tokens" in refusal:
+            return replace(self, limit="max_completion_tokens")
+        if self.temperature and "temperature" in refusal:
+            return replace(self, temperature=False)
+        return None
 
-    def cost(self, endpoint: ModelEndpoint) -> Decimal | None:
-        """USD, or None if the endpoint's prices are not set."""
-        if endpoint.price_in is None or endpoint.price_out is None:
-            return None
-        return (self.tokens_in * endpoint.price_in + self.tokens_out * endpoint.price_out) / MILLION
 
-
-@dataclass(frozen=True)
-class Reply:
-    """One answer of the model."""
-
-    text: str
-    model: str
-    usage: Usage
+# What each endpoint takes, so that only the first question of a process pays for finding out.
+_dialects: dict[tuple[str, str], Dialect] = {}
+# How an endpoint says that it does not know a part of the question.
+REFUSES = frozenset({httpx.codes.BAD_REQUEST, httpx.codes.UNPROCESSABLE_ENTITY})
 
 
 async def ask(
@@ -75,23 +68,22 @@ async def ask(
 ) -> Reply:
     """One round. A refusal is raised as what it means for the job: Retry-After is waited for.
 
-    Structured output is asked for where it exists: an endpoint that refuses the parameter by name is asked with less.
+    Structured output is asked for where it exists: an endpoint that refuses a part by name is asked without it.
     """
     formats = answer_formats(endpoint.json_mode, schema)
-    known = _formats.get((endpoint.url, endpoint.name), 0)
-    for number in range(min(known, len(formats) - 1), len(formats)):
-        answer = await _post(endpoint, messages, headers, formats[number])
-        if answer.status != httpx.codes.OK and number + 1 < len(formats) and refuses_format(answer.status, answer.body):
-            continue
-        _formats[(endpoint.url, endpoint.name)] = number
-        break
+    known = _dialects.get((endpoint.url, endpoint.name), Dialect())
+    dialect = replace(known, format=min(known.format, len(formats) - 1))
+    answer = await _post(endpoint, messages, headers, formats[dialect.format], dialect)
+    while answer.status in REFUSES:
+        simpler = dialect.after(answer.body[:4000].lower().decode("utf-8", "replace"), len(formats))
+        if simpler is None:
+            break
+        dialect = simpler
+        answer = await _post(endpoint, messages, headers, formats[dialect.format], dialect)
     if answer.status != httpx.codes.OK:
         raise _refusal(endpoint, answer)
-    return _reply(endpoint, messages, answer)
-
-
-# Which of the formats an endpoint took, so that only the first question of a process pays for finding out.
-_formats: dict[tuple[str, str], int] = {}
+    _dialects[(endpoint.url, endpoint.name)] = dialect
+    return read_completion(endpoint.name, messages, answer.body)
 
 
 def answer_formats(json_mode: bool, schema: Mapping[str, Any] | None) -> list[dict[str, Any] | None]:
@@ -105,21 +97,16 @@ def answer_formats(json_mode: bool, schema: Mapping[str, Any] | None) -> list[di
     return [{"type": "json_schema", "json_schema": named}, *plain]
 
 
-def refuses_format(status: int, body: bytes) -> bool:
-    """Whether an answer complains about response_format, and not about the question."""
-    said = body[:4000].lower()
-    return status in {400, 422} and any(word in said for word in (b"response_format", b"json_schema", b"json_object"))
-
-
 async def _post(
     endpoint: ModelEndpoint,
     messages: Sequence[Message],
     headers: Mapping[str, str] | None,
     answer_format: dict[str, Any] | None,
+    dialect: Dialect,
 ) -> Fetched:
     return await post(
         f"{endpoint.url.rstrip('/')}/chat/completions",
-        json.dumps(_question(endpoint, messages, answer_format)).encode(),
+        json.dumps(_question(endpoint, messages, answer_format, dialect)).encode(),
         policy=_policy(endpoint),
         limits=Limits(read=endpoint.seconds, total=endpoint.seconds, max_raw=MEBIBYTE, max_body=MEBIBYTE),
         headers=_headers(endpoint, headers or {}),
@@ -127,14 +114,15 @@ async def _post(
 
 
 def _question(
-    endpoint: ModelEndpoint, messages: Sequence[Message], answer_format: dict[str, Any] | None
+    endpoint: ModelEndpoint, messages: Sequence[Message], answer_format: dict[str, Any] | None, dialect: Dialect
 ) -> dict[str, Any]:
     question: dict[str, Any] = {
         "model": endpoint.name,
         "messages": [message.model_dump() for message in messages],
-        "max_tokens": endpoint.max_output_tokens,
-        "temperature": 0,
+        dialect.limit: endpoint.max_output_tokens,
     }
+    if dialect.temperature:
+        question["temperature"] = 0
     if answer_format is not None:
         question["response_format"] = answer_format
     return question
@@ -160,27 +148,3 @@ def _refusal(endpoint: ModelEndpoint, answer: Fetched) -> Exception:
 def _without_key(endpoint: ModelEndpoint, text: str) -> str:
     key = endpoint.api_key.get_secret_value() if endpoint.api_key else ""
     return text.replace(key, "***") if key else text
-
-
-def _reply(endpoint: ModelEndpoint, messages: Sequence[Message], answer: Fetched) -> Reply:
-    try:
-        found = json.loads(answer.body)
-        choice = found["choices"][0]
-        text = choice["message"]["content"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        raise Transient(f"model {endpoint.name} sent something else than a chat completion") from None
-    if choice.get("finish_reason") == "content_filter":
-        raise Permanent(f"model {endpoint.name} refused to describe this page (content filter)")
-    if not isinstance(text, str) or not text.strip():
-        raise Transient(f"model {endpoint.name} sent an empty answer")
-    model = one_line(str(found.get("model") or endpoint.name), 200)
-    return Reply(text, model, _usage(found.get("usage"), messages, text))
-
-
-def _usage(said: object, messages: Sequence[Message], text: str) -> Usage:
-    match said:
-        case {"prompt_tokens": int(spent_in), "completion_tokens": int(spent_out)}:
-            # more than this is no count, and would not fit its column
-            if min(spent_in, spent_out) >= 0 and max(spent_in, spent_out) < 2**31:
-                return Usage(spent_in, spent_out)
-    return Usage(sum(estimate_tokens(m.content) for m in messages), estimate_tokens(text), estimated=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from actors.reading import read_in_time
-from actors.refusals import require_success
 from actors.website.hops import next_hop
 from actors.website.page import Frozen, Page, Parsed, parse, parse_page
 from actors.website.soft_errors import NEXT_TO_NOTHING
 from pipeline import Permanent, Transient
 from pipeline.http.client import Fetched
+from pipeline.http.refusals import require_success
 
 PAGE_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "text/plain", "application/xml", "text/xml"})
 _SIGNATURES = (

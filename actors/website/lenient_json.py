@@ -43,15 +43,19 @@ class Unreadable(ValueError):
     """No value can be read here; the message says why."""
 
 
-def read_value(text: str, start: int) -> tuple[Any, int]:
-    """The value that begins at ``start`` and where it ends; raises Unreadable."""
-    return _Reader(text, start).read()
+def read_value(text: str, start: int, *, cut: bool = False) -> tuple[Any, int]:
+    """The value that begins at ``start`` and where it ends; raises Unreadable.
+
+    ``cut``: the text is known to end too early, and so does a value without its closing brackets.
+    """
+    return _Reader(text, start, cut).read()
 
 
 class _Reader:
-    def __init__(self, text: str, start: int) -> None:
+    def __init__(self, text: str, start: int, cut: bool) -> None:
         self._text = text
         self._at = start
+        self._cut = cut
 
     def read(self) -> tuple[Any, int]:
         return self._value(0), self._at
@@ -74,6 +78,8 @@ class _Reader:
         if sign == closer:
             self._at += 1
             return True
+        if not sign and self._cut:
+            raise Unreadable("it is cut off: answer in fewer words")
         return not sign or self._text.startswith("```", self._at)
 
     def _value(self, depth: int) -> Any:

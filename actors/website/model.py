@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from actors.website.analysis import SCHEMA_IN_WORDS, Analysis, Unusable, read_analysis
-from actors.website.chat import ModelEndpoint, Reply, Usage, ask
+from actors.website.chat import ModelEndpoint, ask
+from actors.website.completions import Reply, Usage
 from actors.website.messages import Message
 from actors.website.storable import one_line
 from actors.website.templates import fill
@@ -34,16 +35,17 @@ async def analyse(
     schema = Analysis.model_json_schema()
     first = await ask(endpoint, messages, headers, schema)
     try:
-        return Analysed(read_analysis(first.text), first.model, first.usage, repaired=False)
+        return Analysed(read_analysis(first.text, cut=first.cut), first.model, first.usage, repaired=False)
     except Unusable as problems:
         repair = _repair(messages, first, problems, templates)
     second = await ask(endpoint, repair, _for_repair(headers), schema)
+    spent = first.usage + second.usage
     try:
-        found = read_analysis(second.text)
+        found = read_analysis(second.text, cut=second.cut)
     except Unusable as problems:
-        said = one_line(str(problems), 300)
+        said = f"{one_line(str(problems), 300)} ({spent.tokens_in} and {spent.tokens_out} tokens were spent)"
         raise Transient(f"the answer of {second.model} could not be used, nor its correction: {said}") from None
-    return Analysed(found, second.model, first.usage + second.usage, repaired=True)
+    return Analysed(found, second.model, spent, repaired=True)
 
 
 def _repair(messages: Sequence[Message], first: Reply, problems: Unusable, templates: Path | None) -> list[Message]:

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from protego import Protego
 
 from actors.reading import read_in_time
-from actors.refusals import require_success, unreachable
 from pipeline import Permanent
 from pipeline.http.addresses import AddressPolicy
 from pipeline.http.client import Limits, fetch
+from pipeline.http.refusals import require_success, unreachable
 
 KEPT_SECONDS = 600.0
 KEPT_SITES = 500

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from time import monotonic
 
-from actors.refusals import Refused, unreachable
 from actors.website.browser.render import render
 from actors.website.config import WebsiteSettings
 from actors.website.documents import Document, checked, read_document, read_rendered
@@ -16,6 +15,7 @@ from actors.website.urls import fetchable
 from pipeline import Permanent
 from pipeline.http.addresses import vet_url
 from pipeline.http.client import Fetched, fetch
+from pipeline.http.refusals import Refused, unreachable
 
 # From the beginning of a visit, in seconds: less than the phase's time limit, also with a fetch before and after.
 RENDERED_WITHIN = 80.0

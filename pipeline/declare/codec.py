@@ -237,5 +237,6 @@ def check_body(phase: str, work: Callable[..., Any], job: str, body: Any, local:
 
 def _are_apart(asked: Any, body: Any) -> bool:
     """Whether a body is certainly no instance of what is asked for; everything else is for type checkers."""
-    classes = all(isinstance(one, type) and not is_typeddict(one) for one in (asked, body))
+    # Any is a class, too, and nobody is one of it.
+    classes = all(isinstance(one, type) and one is not Any and not is_typeddict(one) for one in (asked, body))
     return classes and not getattr(asked, "_is_protocol", False) and not issubclass(body, asked)

@@ -6,8 +6,8 @@ import inspect
 import json
 import math
 import shutil
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -183,20 +183,33 @@ def perform(phase: Performed, job: Job[Any]) -> Any:
         return phase.work(job, **taken)
     if inspect.iscoroutinefunction(phase.work):
         return _later(phase, job, taken)
-    with ExitStack() as stack:
-        _enter(stack, phase, job)
+    with _around(phase, job):
         return phase.work(job, **taken)
 
 
 async def _later(phase: Performed, job: Job[Any], taken: Mapping[str, Any]) -> Any:
-    with ExitStack() as stack:
-        _enter(stack, phase, job)
+    with _around(phase, job):
         return await phase.work(job, **taken)
 
 
-def _enter(stack: ExitStack, phase: Performed, job: Job[Any]) -> None:
-    for manager in phase.around:
-        stack.enter_context(manager(job))
+@contextmanager
+def _around(phase: Performed, job: Job[Any]) -> Iterator[None]:
+    """What the workflow has around its attempts. None of it can swallow an error: that says what becomes of the job."""
+    raised: BaseException | None = None
+    try:
+        with ExitStack() as stack:
+            try:
+                for manager in phase.around:
+                    stack.enter_context(manager(job))
+                yield
+            except BaseException as error:
+                raised = error
+                raise
+        if raised is not None:
+            raise raised
+    finally:
+        # It refers to this frame, which need not wait for the garbage collection.
+        raised = None
 
 
 Child = TypeVar("Child")

@@ -23,6 +23,7 @@ from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.waits.children import EarlierEnds, Ends
+from pipeline.declare.waits.turns import Turns
 
 if TYPE_CHECKING:
     from pipeline.declare.schedules.schedule import ScheduleSpec
@@ -32,8 +33,14 @@ _workflows: dict[str, DeclaredWorkflow] = {}
 
 
 Event = Literal["succeeded", "failed", "cancelled"]
+# What a hook's job is told of the one that ended, beside what is given.
+TOLD = ("job", "workflow", "phase", "state", "error", "body", "result", "ended_at")
 # Called with the job for every attempt; what it returns is entered before the phase and left after it.
 Around = Callable[[Any], AbstractContextManager[Any]]
+
+
+# As much of a hook's job's body is its own; the rest is for what it is told.
+LONGEST_GIVEN = 16384
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,11 @@ class Hook:
     event: Event
     submits: str
     body: str = "{}"
+
+    @property
+    def said(self) -> str:
+        """When, as a sentence has it."""
+        return {"succeeded": "succeeds", "failed": "fails", "cancelled": "is cancelled"}[self.event]
 
 
 @dataclass(frozen=True)
@@ -72,11 +84,23 @@ class DeclaredWorkflow:
     hooks: list[Hook] = field(default_factory=list)
     around: list[Around] = field(default_factory=list)
     schedules: list[ScheduleSpec] = field(default_factory=list)
+    # How jobs with one key go beside each other.
+    turns: Turns | None = None
 
     def hook(self, hook: Hook) -> None:
-        """Add a hook. ValueError if jobs would submit one another for ever."""
+        """Add a hook. ValueError if it is there already, if what is given does not fit the workflow that it submits, or
+        if jobs would submit one another for ever."""
         if self.name in _hooked(hook.submits):
             raise ValueError(f"workflow {self.name} cannot submit {hook.submits}, whose hooks lead back to it")
+        if hook in self.hooks:
+            raise ValueError(
+                f"workflow {self.name} already submits {hook.submits} with this body when a job {hook.said}"
+            )
+        if taken := sorted(json.loads(hook.body).keys() & set(TOLD)):
+            raise ValueError(f"workflow {self.name}: what a hook is told has these names already: {', '.join(taken)}")
+        if len(hook.body.encode()) > LONGEST_GIVEN:
+            raise ValueError(f"workflow {self.name}: a hook's own body has at most {LONGEST_GIVEN} bytes")
+        _check_given(self.name, hook)
         self.hooks.append(hook)
 
     def schedule(self, spec: ScheduleSpec) -> None:
@@ -131,14 +155,29 @@ def _hooked(workflow: str) -> set[str]:
     return found
 
 
-def declare_workflow(name: str, module: str, body: Codec = PLAIN, result: Codec | None = None) -> DeclaredWorkflow:
+def _check_given(workflow: str, hook: Hook) -> None:
+    """What its job is told is not known yet; what is given must be right, and all that is asked for beside that."""
+    told: dict[str, Any] = dict.fromkeys(TOLD, "")
+    try:
+        body_codec(hook.submits).decode(json.dumps({**json.loads(hook.body), **told}))
+    except DoesNotFit as error:
+        if wrong := [
+            f"{field}: {said}" for field, said in error.mistakes if field and field.partition(".")[0] not in told
+        ]:
+            said = "; ".join(wrong)
+            raise ValueError(f"what workflow {workflow} gives does not fit {hook.submits}, its hook: {said}") from None
+
+
+def declare_workflow(
+    name: str, module: str, body: Codec = PLAIN, result: Codec | None = None, turns: Turns | None = None
+) -> DeclaredWorkflow:
     """Add a workflow; its name is unique in a process."""
     PhaseSpec(workflow=name, name="check")
     if name in _workflows:
         raise ValueError(
             f"a workflow named {name!r} is already declared in {_workflows[name].module}; names are unique in a process"
         )
-    _workflows[name] = DeclaredWorkflow(name, module, body, result)
+    _workflows[name] = DeclaredWorkflow(name, module, body, result, turns=turns)
     return _workflows[name]
 
 
@@ -149,6 +188,11 @@ def workflows() -> dict[str, DeclaredWorkflow]:
 
 def body_codec(workflow: str) -> Codec:
     """How its bodies travel; as plain JSON if this process does not know the workflow."""
+    if not isinstance(workflow, str):  # the session was forgotten, and the body stands in its place
+        raise TypeError(
+            f"the name of the workflow is a text, not {workflow!r:.100}: submit(session, 'orders', {{...}}), "
+            "or submit(None, 'orders', {...}) for a transaction of its own"
+        )
     known = _workflows.get(workflow)
     return PLAIN if known is None else known.body
 

@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 from pipeline import settings
 from pipeline.broker.counts import alarms
 from pipeline.broker.topology import arguments
-from pipeline.declare.errors import BadInput
+from pipeline.declare.errors import BadInput, what_was_said
 from pipeline.declare.registry import workflows
 from pipeline.store import database
 from pipeline.store.gateway import reading, session
@@ -57,11 +57,7 @@ def _postgres() -> list[Finding]:
             version, now = session.server(connection)
             durable = session.commits_durably(connection)
     except OperationalError as error:
-        return [
-            Finding(
-                False, f"PostgreSQL: {str(error.orig).strip().splitlines()[-1]}", "start it or correct DATABASE_URL"
-            )
-        ]
+        return [Finding(False, f"PostgreSQL: {what_was_said(error.orig)}", "start it or correct DATABASE_URL")]
     problem = missing(database.engine())
     apart = abs(now - time())
     return [
@@ -85,15 +81,20 @@ def _cluster() -> list[Finding]:
     alive = sum(now.workers.get(state, 0) for state in ("alive", "not_consuming", "draining"))
     idle = now.workers.get("draining", 0)
     waited_for = {one.queue.partition(".")[0] for one in now.unserved}
-    deaf, gone = now.workers.get("not_consuming", 0), now.workers.get("missing", 0)
+    silent, gone = now.workers.get("not_consuming", 0), now.workers.get("missing", 0)
     return [
         Finding(alive > 0, f"{alive} workers are alive", "start some: dramatiq pipeline.actors --processes 4"),
         *([Finding(idle < alive, f"{idle} workers are draining", "pipeline drain WORKER --undo")] if idle else ()),
-        Finding(deaf == 0, f"{deaf} workers do not consume all of their queues", "see: pipeline workers"),
+        Finding(silent == 0, f"{silent} workers do not consume all of their queues", "see: pipeline workers"),
         Finding(gone == 0, f"{gone} workers are missing", "maintenance takes their jobs back within a minute"),
         Finding(now.relay, _led("the relay", now.relay), NOBODY),
         Finding(now.relay_lag < LATE, f"the relay is {now.relay_lag:.0f} s late", "see the log of its worker"),
         Finding(now.maintenance, _led("maintenance", now.maintenance), NOBODY),
+        Finding(
+            now.unconfirmed < 2 * settings.get().heartbeat_seconds + LATE / 4,
+            f"RabbitMQ has confirmed all but the last {now.unconfirmed:.0f} s",
+            "it takes no messages while it has an alarm: free memory or disk there (rabbitmq-diagnostics alarms)",
+        ),
         *(_unserved(one.queue, one.jobs) for one in now.unserved),
         *(
             Finding(False, f"{jobs} jobs are in {queue}, which nobody declares", f"pipeline move {queue} PHASE")

@@ -12,6 +12,8 @@ from pathlib import Path
 from time import monotonic
 
 STEADY = 30.0
+# How soon a second wish to stop is noticed.
+HURRY = 0.1
 PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -26,58 +28,8 @@ class Program:
     log: Path | None = None
 
 
-class Supervisor:
-    """A thread a program: start, wait, start again with growing pauses."""
-
-    def __init__(self, programs: Sequence[Program], say: Callable[[str], None]) -> None:
-        self._programs = programs
-        self._say = say
-        self._stop = threading.Event()
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self._threads = [threading.Thread(target=self._keep, args=(p,), name=p.name, daemon=True) for p in programs]
-
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        """Ask every program to stop, wait for its grace, then kill what is left."""
-        self._stop.set()
-        for program in self._running.values():
-            _signal(program, signal.SIGTERM)
-        deadline = monotonic() + max((p.grace for p in self._programs), default=0)
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - monotonic()))
-        for program in self._running.values():
-            _signal(program, signal.SIGKILL)
-
-    def wait(self) -> None:
-        """Until somebody asks for a stop."""
-        self._stop.wait()
-
-    def ask_to_stop(self) -> None:
-        self._stop.set()
-
-    def _keep(self, program: Program) -> None:
-        deaths = 0
-        while not self._stop.is_set():
-            started = monotonic()
-            process = _start(program)
-            self._running[program.name] = process
-            if self._stop.is_set():
-                _signal(process, signal.SIGTERM)
-            code = process.wait()
-            if self._stop.is_set():
-                return
-            # Whatever the program left behind (a worker whose master was killed) goes with it.
-            _signal_group(process.pid, signal.SIGKILL)
-            deaths = 1 if monotonic() - started > STEADY else deaths + 1
-            pause = PAUSES[min(deaths, len(PAUSES)) - 1]
-            self._say(f"{program.name} ended ({_how(code)}); starting it again in {pause:g} s")
-            self._stop.wait(pause)
-
-
-def _start(program: Program) -> subprocess.Popen[bytes]:
+def start(program: Program) -> subprocess.Popen[bytes]:
+    """In a session and a process group of its own."""
     log = program.log.open("ab") if program.log else None
     try:
         return subprocess.Popen(
@@ -91,6 +43,69 @@ def _start(program: Program) -> subprocess.Popen[bytes]:
     finally:
         if log:
             log.close()
+
+
+class Supervisor:
+    """A thread a program: start, wait, start again with growing pauses. ``start``: how a program is started."""
+
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        say: Callable[[str], None],
+        start: Callable[[Program], subprocess.Popen[bytes]] = start,
+    ) -> None:
+        self._programs = programs
+        self._say = say
+        self._start = start
+        self._stop, self._hurry = threading.Event(), threading.Event()
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._threads = [threading.Thread(target=self._keep, args=(p,), name=p.name, daemon=True) for p in programs]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Ask every program to stop, wait for its grace or a second wish to stop, then kill what is left."""
+        self._stop.set()
+        for program in self._running.values():
+            _signal(program, signal.SIGTERM)
+        deadline = monotonic() + max((p.grace for p in self._programs), default=0)
+        for thread in self._threads:
+            while thread.is_alive() and monotonic() < deadline and not self._hurry.is_set():
+                thread.join(HURRY)
+        for program in self._running.values():
+            _signal(program, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Until somebody asks for a stop."""
+        self._stop.wait()
+
+    def ask_to_stop(self) -> None:
+        """Asked for a second time: at once."""
+        (self._hurry if self._stop.is_set() else self._stop).set()
+
+    @property
+    def hurried(self) -> bool:
+        return self._hurry.is_set()
+
+    def _keep(self, program: Program) -> None:
+        deaths = 0
+        while not self._stop.is_set():
+            started = monotonic()
+            process = self._start(program)
+            self._running[program.name] = process
+            if self._stop.is_set():
+                _signal(process, signal.SIGTERM)
+            code = process.wait()
+            if self._stop.is_set():
+                return
+            # Whatever the program left behind (a worker whose master was killed) goes with it.
+            _signal_group(process.pid, signal.SIGKILL)
+            deaths = 1 if monotonic() - started > STEADY else deaths + 1
+            pause = PAUSES[min(deaths, len(PAUSES)) - 1]
+            self._say(f"{program.name} ended ({_how(code)}); starting it again in {pause:g} s")
+            self._stop.wait(pause)
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:

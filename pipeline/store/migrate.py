@@ -25,6 +25,7 @@ FOLDERS = (
     "liveness",
     "transitions",
     "hooks",
+    "turns",
     "batches",
     "waits",
     "schedules",

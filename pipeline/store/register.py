@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -55,10 +56,25 @@ IN_FORCE = text("""
 """)
 UNHOOK = text("DELETE FROM pipeline.hooks WHERE workflow = ANY (:workflows)")
 HOOK = text("""
-    INSERT INTO pipeline.hooks (workflow, event, submits, body)
-    VALUES (:workflow, :event, :submits, CAST(:body AS jsonb))
-    ON CONFLICT (workflow, event, submits) DO UPDATE SET body = excluded.body""")
-HOOKS_IN_FORCE = text("SELECT workflow, event, submits FROM pipeline.hooks WHERE workflow = ANY (:workflows)")
+    INSERT INTO pipeline.hooks (workflow, no, event, submits, body)
+    VALUES (:workflow, :no, :event, :submits, CAST(:body AS jsonb))""")
+HOOKS_IN_FORCE = text("SELECT workflow, event, submits, body FROM pipeline.hooks WHERE workflow = ANY (:workflows)")
+# Of a workflow that has no keys any more, its waiting jobs keep theirs: no key is looked for in new ones.
+WITHOUT_KEYS = text("""
+    UPDATE pipeline.turns SET field = NULL, per_key = NULL, in_order = false, rate_count = NULL, rate_seconds = NULL
+    WHERE workflow = ANY (:workflows)""")
+TURNS = text("""
+    INSERT INTO pipeline.turns (workflow, field, per_key, in_order, rate_count, rate_seconds)
+    VALUES (:workflow, :field, :per_key, :in_order, :rate_count, :rate_seconds)
+    ON CONFLICT (workflow) DO UPDATE SET field = excluded.field, per_key = excluded.per_key,
+        in_order = excluded.in_order, rate_count = excluded.rate_count, rate_seconds = excluded.rate_seconds""")
+TAKE_TURNS = text("""
+    UPDATE pipeline.phases p SET turns_id = (
+        SELECT t.id FROM pipeline.turns t WHERE t.workflow = p.workflow AND t.field IS NOT NULL)
+    WHERE p.workflow = ANY (:workflows)""")
+TURNS_IN_FORCE = text("""
+    SELECT workflow, field, per_key, in_order, rate_count, rate_seconds FROM pipeline.turns
+    WHERE workflow = ANY (:workflows) AND field IS NOT NULL""")
 # One at a time: of two versions that meet a new workflow together, the second finds it known.
 ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock('pipeline.phases'::regclass::oid::integer, 0)")
 
@@ -100,7 +116,7 @@ def differences(
     known, scheduled = in_force(connection, declared), schedules.in_code(connection, list(declared))
     found = [one for name in declared for one in _differences(declared[name], known.get(name, []), stale_after)]
     found += _different_schedules(declared.values(), scheduled)
-    return found + list(_different_hooks(connection, declared))
+    return found + list(_different_turns(connection, declared)) + list(_different_hooks(connection, declared))
 
 
 def in_force(connection: Connection, workflows: Iterable[str] | None = None) -> dict[str, list[dict[str, Any]]]:
@@ -120,9 +136,16 @@ def _write(connection: Connection, workflows: list[DeclaredWorkflow], stale_afte
         connection.execute(RETIRE, chains)
         connection.execute(UPSERT, rows)
         connection.execute(CHAIN, chains)
-        connection.execute(PLACES, {"workflows": [one.name for one in workflows]})
-        connection.execute(UNHOOK, {"workflows": [one.name for one in workflows]})
-        if hooks := [{"workflow": one.name, **vars(hook)} for one in workflows for hook in one.hooks]:
+        named = {"workflows": [one.name for one in workflows]}
+        connection.execute(PLACES, named)
+        connection.execute(WITHOUT_KEYS, named)
+        if turns := [{"workflow": one.name, **one.turns.options()} for one in workflows if one.turns]:
+            connection.execute(TURNS, turns)
+        connection.execute(TAKE_TURNS, named)
+        connection.execute(UNHOOK, named)
+        if hooks := [
+            {"workflow": one.name, "no": no, **vars(hook)} for one in workflows for no, hook in enumerate(one.hooks, 1)
+        ]:
             connection.execute(HOOK, hooks)
         schedules.declare(connection, [(one.name, one.schedules) for one in workflows])
 
@@ -152,14 +175,30 @@ def _differences(
                 yield Difference(workflow.name, row["phase"], option, declared_there, code)
 
 
+def _different_turns(connection: Connection, declared: Mapping[str, DeclaredWorkflow]) -> Iterator[Difference]:
+    rows = connection.execute(TURNS_IN_FORCE, {"workflows": list(declared)}).mappings()
+    in_force = {row["workflow"]: {option: row[option] for option in row if option != "workflow"} for row in rows}
+    for name, workflow in declared.items():
+        code = workflow.turns.options() if workflow.turns else {}
+        database = in_force.get(name, {})
+        for option in sorted(code.keys() | database.keys()):
+            if code.get(option) != database.get(option):
+                yield Difference(name, None, f"key: {option}", database.get(option), code.get(option))
+
+
 def _different_hooks(connection: Connection, declared: Mapping[str, DeclaredWorkflow]) -> Iterator[Difference]:
     in_force: dict[str, set[str]] = {name: set() for name in declared}
     for row in connection.execute(HOOKS_IN_FORCE, {"workflows": list(declared)}):
-        in_force[row.workflow].add(f"{row.event}: {row.submits}")
+        in_force[row.workflow].add(_hook(row.event, row.submits, row.body))
     for name, workflow in declared.items():
-        code = {f"{hook.event}: {hook.submits}" for hook in workflow.hooks}
+        code = {_hook(hook.event, hook.submits, json.loads(hook.body)) for hook in workflow.hooks}
         if code != in_force[name]:
             yield Difference(name, None, "hooks", ", ".join(sorted(in_force[name])), ", ".join(sorted(code)))
+
+
+def _hook(event: str, submits: str, body: Mapping[str, Any]) -> str:
+    """For people; the same for the same, however PostgreSQL keeps it."""
+    return f"{event}: {submits}" + (f" {json.dumps(body, sort_keys=True)}" if body else "")
 
 
 def _different_schedules(

@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, StepCall, Waited, reconcile
+from chaos.hooked import Hooked
+from chaos.reconcile import (
+    Absence,
+    Attempt,
+    Effect,
+    Evidence,
+    JobRow,
+    Scheduled,
+    StepCall,
+    Waited,
+    reconcile,
+)
 from tests.chaos.moments import JOB, NOON, OTHER, at
 
 PHASES = ("first", "second")
@@ -204,3 +215,39 @@ def test_waits_that_end_twice_or_in_vain_are_found() -> None:
         replace(waited(), attempts=[one for one in waited().attempts if one.outcome == "succeeded"]),
     ):
         assert reconcile(wrong, [])
+
+
+def test_a_job_that_was_to_fail_must_and_its_attempt_is_explained() -> None:
+    books = honest()
+    jobs = [books.jobs[0], JobRow(OTHER, "failed", 2)]
+    attempts = [*books.attempts[:-1], Attempt(OTHER, 2, "second", "failed")]
+    effects = [effect for effect in books.effects or [] if (effect.job, effect.phase) != (OTHER, "second")]
+    failed = replace(books, jobs=jobs, attempts=attempts, effects=effects)
+    assert not reconcile(replace(failed, failing=[OTHER]), [])
+    assert reconcile(failed, []).lost and reconcile(failed, []).unexplained
+    assert "is succeeded, not failed" in reconcile(replace(books, failing=[OTHER]), []).lost[0]
+
+
+def test_hooks_that_come_twice_or_not_at_all_or_for_another_end_are_found() -> None:
+    """One job for each hook of the end, and none for an end that was none; unless crashes were refunded since."""
+
+    def books(*told: str, wanted: int = 1) -> Evidence:
+        return replace(honest(), hooked=[Hooked(JOB, "succeeded", wanted, told)])
+
+    assert not reconcile(books("succeeded"), [])
+    assert not reconcile(books("succeeded", "succeeded", wanted=2), [])
+    assert not reconcile(books(wanted=0), [])
+    assert "0 jobs were told so by 1 hooks" in reconcile(books(), []).lost[0]
+    assert "2 jobs were told so by 1 hooks" in reconcile(books("succeeded", "succeeded"), []).duplicated[0]
+    early = books("failed", "succeeded")
+    assert "told that it is failed" in reconcile(early, []).unexplained[0]
+    back = Attempt(JOB, 2, "second", "released", "victim-7", at(-1), at(0.5), "it came back: not charged")
+    assert not reconcile(replace(early, attempts=[early.attempts[0], back, *early.attempts[2:]]), [])
+
+
+def test_a_moment_of_a_schedule_without_a_job_is_lost_and_one_with_two_is_doubled() -> None:
+    fine = Scheduled("often", due=9, moments=9, jobs=9)
+    assert not reconcile(replace(honest(), scheduled=[fine]), [])
+    assert reconcile(replace(honest(), scheduled=[replace(fine, moments=8, jobs=8)]), []).lost
+    for wrong in (replace(fine, jobs=10), replace(fine, moments=10, jobs=10)):
+        assert reconcile(replace(honest(), scheduled=[wrong]), []).duplicated

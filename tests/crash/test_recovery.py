@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sys
 import time
 
 import pytest
 
 from pipeline import submit, submit_many
-from pipeline.dev.supervise import Program, Supervisor
+from tests.forked import supervised
 from tests.pace import pace
 from tests.place import Place, lives
 
@@ -82,10 +81,7 @@ def test_a_worker_that_only_loses_rabbitmq_keeps_its_job(place: Place) -> None:
 @pytest.mark.timeout(400)
 def test_a_thousand_jobs_survive_twenty_kills_of_workers(place: Place) -> None:
     """G1, G3, G6: all succeed, each phase's effect exists once, no error budget spent, nothing poisoned."""
-    python = [sys.executable, "-m", "dramatiq", "pipeline.actors", "--processes", "1", "--threads", "4"]
-    supervisor = Supervisor(
-        [Program(f"worker-{n}", python, place.environment(), grace=1) for n in range(3)], say=lambda text: None
-    )
+    supervisor = supervised(place, 3, threads=4)
     jobs = submit_many(None, "triple", [{"seconds": 0.02, "n": n} for n in range(1000)])
     supervisor.start()
     try:

@@ -14,6 +14,8 @@ MOMENTS = {
     "phases": "throttle_from",
     "rate_limits": "next_at paused_until",
     "permits": "at until",
+    "key_turns": "paused_until",
+    "key_rates": "next_at",
 }
 
 

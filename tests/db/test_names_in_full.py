@@ -26,7 +26,7 @@ CALLED = """SELECT s.funcid::regprocedure::text AS name FROM pg_stat_user_functi
 # A relation, function or type without a schema: words that follow these must be qualified, or a name of the statement's.
 UNQUALIFIED = re.compile(
     r"\b(?:FROM|JOIN|INTO|UPDATE|USING)\s+(?:ONLY\s+)?(phases|batches|batch_ends|jobs|outbox|attempts|workers|rate_limits|"
-    r"permits|rollups|rollup_quarters|counter_totals|schedules|signals|hooks|running_jobs|processors|counters)\b(?!\s*,\s*first_at)",
+    r"permits|turns|key_turns|key_rates|rollups|rollup_quarters|counter_totals|schedules|signals|hooks|running_jobs|processors|counters)\b(?!\s*,\s*first_at)",
     re.IGNORECASE,
 )
 
@@ -50,6 +50,7 @@ def test_every_function_does_its_work_without_a_search_path(db: Db) -> None:
     _schedules(db)
     _waits(db)
     _rate_limits(db)
+    _turns(db)
     _lost_workers(db)
     _operators(db, number)
     _reports(db)
@@ -229,6 +230,7 @@ def _waits(db: Db) -> None:
     hold = steps.held(db, "triple")
     assert steps.one(db, "SELECT pipeline.signal_by_link(%s, 'first', '1')", hold.job) == "kept"
     steps.complete(db, hold, following={"event": "approved"})
+    assert steps.cancel(db, hold.job) and steps.replay(db, hold.job)
     assert steps.one(db, "SELECT pipeline.signal(%s, 'approved', '1')", hold.job) == "delivered"
     hold, batch = steps.hold(db, hold.job), uuid4()
     with db.transaction():
@@ -259,6 +261,15 @@ def _rate_limits(db: Db) -> None:
     steps.submit(db, rate_limit="shop")
     steps.admit(db)
     db.execute("SELECT pipeline.resume_rate_limit('shop')")
+
+
+def _turns(db: Db) -> None:
+    db.execute("SELECT pipeline.set_key_weight('dripping', 'a', 2), pipeline.pause_key('dripping', 'b')")
+    for _ in range(2):
+        steps.submit(db, "dripping", {"customer": "a"})
+    steps.admit(db)
+    steps.rows(db, "SELECT * FROM pipeline.next_due()")
+    db.execute("SELECT pipeline.resume_key('dripping', 'b')")
 
 
 def _lost_workers(db: Db) -> None:

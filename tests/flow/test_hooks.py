@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from datetime import UTC
 
 import pytest
 
-from pipeline import JobFailed, Workflow
-from pipeline.declare import registry
+from pipeline import JobFailed
 from tests.hook_workflows import watched
 from tests.place import Place
 
@@ -45,6 +45,7 @@ def test_the_end_of_a_job_submits_what_its_workflow_wants(place: Place) -> None:
         "body": {"n": 1},
         "result": ["in-a-child"],
         "team": "sales",
+        "ended_at": f"{place.job(good.id)['completed_at'].astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
     }
     assert {str(body["error"])[:28] for body in told(place)} == {"None", "Permanent: it cannot be done"}
     assert place.count("SELECT count(*) FROM ledger") == 3
@@ -77,14 +78,5 @@ def test_each_hook_comes_once_through_kills_and_cancels(place: Place) -> None:
     ended = {str(row["id"]): row["status"] for row in rows}
     place.until(lambda: len(told(place)) >= 60, 30, "the hooks' jobs")
     assert sorted((str(body["job"]), body["state"]) for body in told(place)) == sorted(ended.items())
+    print(f"\n60 jobs, 3 kills: {Counter(ended.values())}")
     assert set(ended.values()) == {"succeeded", "failed", "cancelled"}
-
-
-def test_workflows_do_not_submit_one_another_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_workflows", {})
-    one, two = Workflow("one"), Workflow("two")
-    one.on_failure(two)
-    with pytest.raises(ValueError, match="workflow two cannot submit one, whose hooks lead back to it"):
-        two.on_success(one)
-    with pytest.raises(ValueError, match="whose hooks lead back"):
-        one.on_cancel(one)

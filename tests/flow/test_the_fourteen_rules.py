@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from pipeline import cancel, open_batch, replay, seal_batch, submit, submit_many
 from pipeline.store import database
+from tests.forked import supervised
 from tests.messages import publish, publish_raw, take
 from tests.place import ISOLATED, Place
 
@@ -109,14 +110,7 @@ def test_rule_3_a_deploy_costs_no_budget(place: Place) -> None:
 
 def test_rule_4_a_phase_that_kills_its_process_is_a_poison_pill_after_three_crashes(place: Place) -> None:
     """The last two in a child of its own, the signal recorded; neighbours spend at most one crash; its message is a dead letter."""
-    from pipeline.dev.supervise import Program, Supervisor
-
-    command = ["dramatiq", "pipeline.actors", "--processes", "1", "--threads", "3"]
-    import sys
-
-    supervisor = Supervisor(
-        [Program("worker", [sys.executable, "-m", *command], place.environment(), grace=5)], say=print
-    )
+    supervisor = supervised(place, 1, threads=3, grace=5)
     supervisor.start()
     try:
         place.until(place.pids, 20, "the worker")

@@ -73,7 +73,7 @@ def test_a_child_that_a_signal_kills_has_said_where_it_was(place: Place) -> None
     assert row["cause"].endswith("the child process was killed by SIGSEGV") and "actions.py" in row["cause"]
 
 
-def test_an_attempt_out_of_time_says_where_it_was(place: Place) -> None:
+def test_an_attempt_out_of_time_says_where_it_was(place: Place, with_more: None) -> None:
     """One that can be interrupted, and one that is stuck in a call."""
     place.worker()
     asleep = submit(None, "brief", {"do": "sleep", "seconds": 60})

@@ -91,7 +91,8 @@ def test_a_page_is_full_although_few_of_the_jobs_that_wait_match(say: Say, monke
     """PostgreSQL looks at so many at once; the command asks until it has what was wanted, or nothing is left."""
     wanted = [str(submit(None, "triple")) for _ in range(2)]
     submit_many(None, "single", [{}] * 9)
-    monkeypatch.setattr(client, "FIND", text(str(client.FIND).replace(":limit)", ":limit, 3)")))
+    few = str(client.FIND).replace(":limit)", ":limit, 3)")
+    monkeypatch.setattr(client, "FIND", text(few))
     assert sorted(ids(say("jobs", "--workflow", "triple", "--json"))) == sorted(wanted)
 
 

@@ -62,6 +62,7 @@ def test_worker_and_scheduler_run_without_extras(bare: Host) -> None:
         ("pipeline", ("api",), "api"),
         ("pipeline", ("up",), "api"),
         ("python", ("-c", "import pipeline.http.client"), "http"),
+        ("python", ("-c", "from pipeline.webhooks import webhook"), "http"),
     ],
 )
 def test_what_needs_an_extra_says_which(bare: Host, program: str, arguments: tuple[str, ...], extra: str) -> None:
@@ -69,6 +70,12 @@ def test_what_needs_an_extra_says_which(bare: Host, program: str, arguments: tup
     done = bare.run(program, *arguments)
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1].endswith(f'not installed here: pip install "pipeline[{extra}]"')
+
+
+def test_webhooks_are_verified_without_extras(bare: Host) -> None:
+    """A receiver sends none."""
+    program = "from pipeline.webhooks import verify; verify(b'', {}, 'whsec_' + 'A' * 40)"
+    assert "InvalidWebhook: not a signed webhook" in bare.run("python", "-c", program).stderr
 
 
 def test_tracing_without_its_extra_says_so_once_and_jobs_run(guest: Host, worker: subprocess.Popen[bytes]) -> None:

@@ -93,7 +93,7 @@ def difference(row: Row, half: str) -> str:
 async def _ask_all(half: str) -> dict[str, int]:
     all_rows = rows("answers", half)
     readable = cycle(text_of(row, half) for row in all_rows if isinstance(row["expected"], dict))
-    with patch.object(model, "read_analysis", lambda text: read_answer(text, Asked)):
+    with patch.object(model, "read_analysis", lambda text, cut: read_answer(text, Asked, cut=cut)):
         return {row["id"]: await _calls(text_of(row, half), readable) for row in all_rows}
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from pipeline.declare.options import MOST_TAGS, OneJob, Until
 from pipeline.declare.registry import body_codec
 from pipeline.declare.states import Status
+from pipeline.front.advice import advice
 from pipeline.front.api.http.auth import Operator, Viewer
 from pipeline.front.api.http.cursors import decode_cursor, encode_cursor
 from pipeline.front.api.http.fields import Body, JobId, Moment, Name, Priority, Seconds, Tag, Text, typed
@@ -42,6 +43,7 @@ class NewJob(BaseModel):
     body: Body = Field(default_factory=dict)
     priority: Priority = 0
     due: Moment | None = Field(default=None, description="not before this moment")
+    delay: Seconds | None = Field(default=None, description="not before so long after now")
     unique: Until | Seconds | None = Field(
         default=None, description="how long the key, or without one the body, stays the job's: open, replace or seconds"
     )
@@ -58,6 +60,7 @@ class NewJob(BaseModel):
             "priority": self.priority,
             "due": self.due,
             "unique": timedelta(seconds=unique) if isinstance(unique, float) else unique,
+            "delay": None if self.delay is None else timedelta(seconds=self.delay),
             "debounce": None if self.debounce is None else timedelta(seconds=self.debounce),
             "tags": self.tags,
             "expires": timedelta(seconds=expires) if isinstance(expires, float) else expires,
@@ -133,6 +136,7 @@ def show(who: Viewer, job_id: JobId) -> JobDetail:  # noqa: ARG001
     return JobDetail(
         job=JobRow.model_validate(row),
         waits_for=found["waits_for"],
+        advice=advice(found),
         due_at=found["due_at"],
         body=shorten(row["body"]),
         whole=shorten(row["body"]) == row["body"],

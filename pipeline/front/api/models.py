@@ -130,6 +130,7 @@ class JobDetail(BaseModel):
 
     job: JobRow
     waits_for: str | None = Field(description="why it does not run just now")
+    advice: str | None = Field(description="what somebody has to do about it: no worker, an alarm of RabbitMQ")
     due_at: datetime | None = Field(description="until when, if it waits for a time")
     body: dict[str, Any]
     whole: bool = Field(description="whether nothing of the body was cut")

@@ -77,6 +77,9 @@ UNSERVED = text("""SELECT ph.queue, count(*) AS jobs
     WHERE ph.position > 0 AND NOT EXISTS (SELECT 1 FROM pipeline.workers w
         WHERE w.stopped_at IS NULL AND ph.queue = ANY (w.queues) AND w.draining_at IS NULL AND pipeline.alive(w.id))
     GROUP BY ph.queue ORDER BY ph.queue""")
+# Of living workers; while nothing is unconfirmed that is the heartbeat before the last.
+UNCONFIRMED = text("""SELECT coalesce(max(extract(epoch FROM now() - w.confirmed_at)), 0) FROM pipeline.workers w
+    WHERE w.stopped_at IS NULL AND pipeline.alive(w.id)""")
 UNDECLARED = text("SELECT queue, jobs FROM pipeline.undeclared()")
 
 
@@ -94,6 +97,7 @@ class Health(NamedTuple):
     relay: bool
     maintenance: bool
     relay_lag: float
+    unconfirmed: float
     unserved: list[Waiting]
     undeclared: list[Waiting]
 
@@ -326,6 +330,7 @@ def health(connection: Connection) -> Health:
         _leads(connection, "relay_leader"),
         _leads(connection, "maintenance_leader"),
         relay_lag(connection),
+        float(connection.execute(UNCONFIRMED).scalar_one()),
         [Waiting._make(row) for row in connection.execute(UNSERVED)],
         [Waiting._make(row) for row in connection.execute(UNDECLARED)],
     )

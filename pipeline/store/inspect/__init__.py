@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from pipeline import settings
 from pipeline.declare.errors import BadInput
 from pipeline.declare.extension import extensions, load
 from pipeline.store import database
@@ -88,7 +89,7 @@ def look(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
         "why": None if failed is None else log(connection, job_id, failed),
         "steps": steps,
         "output": output(connection, job_id) if output else None,
-        **waits.look(connection, job_id),
+        **waits.look(connection, job_id, 2 * settings.get().heartbeat_seconds + 1),
     }
 
 

@@ -17,9 +17,11 @@ from pipeline.store.gateway import client
 from pipeline.store.gateway.callers import Call
 from pipeline.testing.memory.batches import Batch, Batches
 from pipeline.testing.memory.clock import Clock
+from pipeline.testing.memory.hooks import hooks_of
 from pipeline.testing.memory.keys import Keys, is_unsent
 from pipeline.testing.memory.rows import Row, next_due
 from pipeline.testing.memory.transactions import follow
+from pipeline.testing.memory.turns import in_turn
 from pipeline.testing.memory.wishes import Wish, read
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ class Table:
         rows = [row for row in self._unfinished if row.committed]
         for row in rows:
             row.expire(now)
-        return next_due(rows, paused, now)
+        return next_due(in_turn(row for row in rows if row.status not in FINAL), paused, now)
 
     # ---- the statements, with the values that PostgreSQL would get
 
@@ -115,7 +117,7 @@ class Table:
             trace_id=trace[1],
             span_id=trace[2],
             batch=None if wish.batch is None else UUID(wish.batch),
-            ended=self.batches.ended,
+            ended=self._ended,
         )
         if row.batch is not None:
             self.batches.joinable(row.batch).jobs.append(row)
@@ -187,6 +189,11 @@ class Table:
             self.batches.seal(UUID(row.waits_for.removeprefix("children:")))
         else:
             row.take_signal(self._clock.now())
+
+    def _ended(self, row: Row) -> None:
+        for wish in list(hooks_of(row, self._clock.now())):
+            self._add(_declared(wish.workflow), wish.bodies[0], None, wish)
+        self.batches.ended(row)
 
     def _call_back(self, workflow: str, body: str) -> None:
         self._add(_declared(workflow), body, None, Wish(workflow, [body]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from actors.website.analysis import SITE_TYPES, Analysis, Unusable, read_analysis
-from actors.website.chat import ModelEndpoint, Usage
+from actors.website.chat import ModelEndpoint
+from actors.website.completions import Usage
 from actors.website.config import WebsiteSettings
 from actors.website.messages import form_prompts
 from actors.website.model import analyse
@@ -26,6 +28,15 @@ from sandbox.chat import WRAPPINGS
 
 PAGE = Page(url="https://example.com/", title="Tea", language="en", text="We sell tea. Order today. It is fresh.")
 MESSAGES = form_prompts(PAGE, 3000).messages
+WHOLE = {
+    "summary": "Tea.",
+    "site_type": "shop",
+    "language": "en",
+    "audience": "all",
+    "topics": ["tea"],
+    "confidence": 0.9,
+    "key_points": ["fresh"],
+}
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -61,6 +72,43 @@ def test_a_fence_around_the_json_is_fine(endpoint: ModelEndpoint) -> None:
     """Many models cannot help it."""
     for name in WRAPPINGS:
         assert not asyncio.run(analyse(replace(endpoint, name=name), MESSAGES)).repaired, name
+
+
+@pytest.mark.parametrize("name", ["sandbox-parts", "sandbox-tool"])
+def test_an_answer_is_found_where_endpoints_put_it(endpoint: ModelEndpoint, name: str) -> None:
+    """In parts beside the thinking, or as what a function is to be called with."""
+    found = asyncio.run(analyse(replace(endpoint, name=name), MESSAGES))
+    assert (found.analysis.site_type, found.repaired) == ("shop", False)
+
+
+def test_an_answer_that_met_its_limit_is_not_completed(endpoint: ModelEndpoint, sandbox: Sandbox) -> None:
+    """A forgotten bracket is added; a bracket that no token was left for shows that more is missing."""
+    assert read_analysis(json.dumps(WHOLE)[:-1]).topics == ["tea"]
+    with pytest.raises(Unusable, match="cut off"):
+        read_analysis(json.dumps(WHOLE)[:-1], cut=True)
+    assert read_analysis(json.dumps(WHOLE), cut=True).topics == ["tea"]
+    with pytest.raises(Transient, match=r"cut off.* \(\d+ and \d+ tokens were spent\)"):
+        asyncio.run(analyse(replace(endpoint, name="sandbox-cut"), MESSAGES))
+    assert sandbox.stats()["requests"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [("sandbox-silent", Transient, "raise MODEL_MAX_TOKENS"), ("sandbox-refuses", Permanent, "I cannot help")],
+)
+def test_no_answer_says_why(endpoint: ModelEndpoint, name: str, error: type[Exception], words: str) -> None:
+    """Thinking took all tokens, or the model does not want to."""
+    with pytest.raises(error, match=words):
+        asyncio.run(analyse(replace(endpoint, name=name), MESSAGES))
+
+
+def test_a_model_is_asked_without_what_it_refuses_by_name(endpoint: ModelEndpoint, sandbox: Sandbox) -> None:
+    """The limit has another name there, and nothing chooses the temperature; the second question knows."""
+    new = replace(endpoint, name="sandbox-new")
+    assert not asyncio.run(analyse(new, MESSAGES)).repaired
+    assert sandbox.stats()["requests"] == 3
+    asyncio.run(analyse(new, MESSAGES))
+    assert sandbox.stats()["requests"] == 4
 
 
 @pytest.mark.parametrize(

@@ -211,6 +211,7 @@ def test_a_job_that_waits_says_for_what(place: Place, api: httpx.Client) -> None
     place.db.execute("INSERT INTO pipeline.rate_limits (name) VALUES ('shop')")
     place.db.execute("SELECT pipeline.pause_rate_limit('shop', now() + interval '1 h', 'breaker')")
     job = steps.submit(place.db, rate_limit="shop")
+    assert not steps.admit(place.db), "the relay has looked"
     place.db.execute("UPDATE pipeline.jobs SET next_retry_at = now() - interval '6 min' WHERE id = %s", (job,))
     found = api.get(f"/v1/jobs/{job}").json()
     assert (found["waits_for"], found["due_at"]) == ("breaker", None)

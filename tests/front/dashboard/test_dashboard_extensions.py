@@ -166,10 +166,9 @@ def test_a_page_that_cannot_be_loaded_is_told_and_leaves_the_others_alone(
     folder.with_name("empty.js").write_text("export const view = {};")
     page = open_page(f"{serve()}/orders")
     expect(page.get_by_role("cell", name="12.50 EUR")).to_be_visible()
-    expect(page.get_by_role("alert")).to_contain_text("The page Broken cannot be shown: ")
-    expect(page.get_by_role("alert")).to_contain_text(
-        "The page Empty cannot be shown: its module has no default export"
-    )
+    wrong = page.locator("#wrong")
+    expect(wrong).to_contain_text("The page Broken cannot be shown: ")
+    expect(wrong).to_contain_text("The page Empty cannot be shown: its module has no default export")
     expect(page.get_by_role("link", name=re.compile("Broken|Empty"))).to_have_count(0)
 
 

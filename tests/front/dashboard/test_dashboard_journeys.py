@@ -24,7 +24,7 @@ def submit_in(page: Page, workflow: str, body: dict[str, object]) -> UUID:
     page.get_by_role("button", name="Submit job").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Workflow").select_option(workflow)
-    dialog.get_by_label("Payload").fill(json.dumps(body))
+    dialog.get_by_label("Body").fill(json.dumps(body))
     dialog.get_by_role("button", name="Submit").click()
     page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}$"))
     return UUID(page.url[-36:])

@@ -111,7 +111,7 @@ def test_hostile_payloads_and_huge_errors_do_no_harm(place: Place, serve: Serve,
         expect(error.locator(".whole")).to_be_hidden()
         error.get_by_text("Show more").click()
         expect(error.locator(".whole")).to_be_visible()
-        expect(page.get_by_role("region", name="Payload")).to_contain_text("onerror=")
+        expect(page.get_by_role("region", name="Body")).to_contain_text("onerror=")
         assert len(page.content()) < 100_000
         for path in (None, "/jobs", "/dead"):
             if path:

@@ -55,6 +55,7 @@ def submit(
     unique: Annotated[
         str | None, typer.Option(metavar="open|replace|TIME", help="How long the key, or the body, stays the job's.")
     ] = None,
+    delay: Annotated[str | None, typer.Option(metavar="TIME", help="Not before so long after now.")] = None,
     debounce: Annotated[str | None, typer.Option(metavar="TIME", help="Due so long after the last submit.")] = None,
     tags: Annotated[list[str] | None, typer.Option("--tag", help="A word to find the job by; may be repeated.")] = None,
     expires: Annotated[
@@ -75,6 +76,7 @@ def submit(
             unique=cast(Until, unique) if unique in get_args(Until) else _span("--unique", unique),
             debounce=_span("--debounce", debounce),
             tags=tags,
+            delay=_span("--delay", delay),
             expires=_span("--expires", expires),
         )
     print(json.dumps({"id": str(job)}) if as_json else job)

@@ -11,12 +11,13 @@ BEGIN
         SELECT j.*, h.submits, h.body AS given FROM pipeline.jobs j JOIN pipeline.hooks h ON h.workflow = j.workflow AND h.event = p_event
         WHERE j.id = ANY (p_jobs) AND j.status = p_event
           AND EXISTS (SELECT 1 FROM pipeline.phases ph WHERE ph.workflow = h.submits AND ph.position = 1)
-        ORDER BY j.id, h.submits
+        ORDER BY j.id, h.no
     LOOP
         PERFORM pipeline.submit(v_row.submits, pipeline.hook_body(v_row.given, jsonb_build_object(
                 'job', v_row.id, 'workflow', v_row.workflow, 'phase', v_row.phase, 'state', v_row.status,
                 'error', left(v_row.error_message, 4000), 'body', v_row.body,
-                'result', CASE WHEN v_row.status = 'succeeded' THEN v_row.result -> v_row.phase END)),
+                'result', CASE WHEN v_row.status = 'succeeded' THEN v_row.result -> v_row.phase END,
+                'ended_at', to_char(v_row.completed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'))),
             p_traceparent => format('00-%s-%s-01', v_row.trace_id, v_row.span_id));
     END LOOP;
 END $$;

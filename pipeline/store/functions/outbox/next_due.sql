@@ -21,6 +21,9 @@ BEGIN
         PERFORM 1 FROM pipeline.outbox WHERE due_at <= now() ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED;
         seconds := least(seconds, CASE WHEN FOUND THEN 0 ELSE least(greatest(v_late / 10, 0.1), 0.5) END);
     END IF;
+    SELECT * INTO v_here FROM pipeline.next_turn();
+    seconds := least(seconds, v_here.seconds);
+    waiting := waiting OR v_here.unclaimed;
     FOR v_here IN
         SELECT w.rate_limit, w.phase_id, l.seconds, l.unclaimed
         FROM pipeline.rate_limits_waited_for() w CROSS JOIN LATERAL pipeline.rate_limit_capacity(w.rate_limit, w.phase_id) l

@@ -8,7 +8,8 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'PL001',
             MESSAGE = format('unknown workflow %L', p_workflow),
-            HINT = coalesce('known workflows: ' || (SELECT string_agg(DISTINCT workflow, ', ') FROM pipeline.phases),
+            HINT = coalesce('known workflows: ' || (SELECT string_agg(DISTINCT workflow, ', ') FROM pipeline.phases)
+                            || '; "pipeline migrate" registers those of PIPELINE_WORKFLOWS',
                             'no workflow is registered yet: run "pipeline migrate"');
     END IF;
     RETURN v_phase;
@@ -41,6 +42,7 @@ DECLARE
     v_replaces boolean := coalesce(p_unique = 'replace', false) OR p_debounce IS NOT NULL;
     v_keys text[];
     v_holders uuid[];
+    v_field text;
 BEGIN
     IF p_priority NOT BETWEEN 0 AND 9 THEN
         RAISE EXCEPTION USING ERRCODE = 'PL002', MESSAGE = format('priority %s is outside 0 … 9', p_priority),
@@ -64,6 +66,13 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'PL003', MESSAGE = format('batch %s is sealed or unknown', p_batch),
             HINT = 'open a new batch for further jobs';
     END IF;
+    IF v_phase.turns_id IS NOT NULL THEN
+        v_field := (SELECT t.field FROM pipeline.turns t WHERE t.id = v_phase.turns_id);
+        IF v_due IS NULL THEN
+            v_due := 'infinity';
+            v_reason := 'key';
+        END IF;
+    END IF;
     -- Under a rate limit with a rate a job waits for its place in the order, not for a time.
     IF p_rate_limit IS NOT NULL AND v_due IS NULL AND pipeline.has_rate(p_rate_limit) THEN
         v_due := 'infinity';
@@ -81,10 +90,12 @@ BEGIN
                coalesce(v_span, right(replace(f.id::text, '-', ''), 16)), v_moment, p_rate_limit, v_tags, v_expires
         FROM unnest(v_ids, p_bodies, v_keys, v_holders) AS f(id, body, key, holder)
         WHERE f.holder IS NULL OR f.holder = f.id
-        RETURNING jobs.id
+        RETURNING jobs.id, jobs.body
     )
-    INSERT INTO pipeline.outbox (job_id, phase_id, priority, due_at, reason, rate_limit, expires_at)
-    SELECT a.id, v_phase.id, p_priority, v_due, v_reason, p_rate_limit, v_expires FROM added a;
+    INSERT INTO pipeline.outbox (job_id, phase_id, priority, due_at, reason, rate_limit, expires_at, turns_id, key, has_turn)
+    SELECT a.id, v_phase.id, p_priority, v_due, v_reason, CASE WHEN v_field IS NULL THEN p_rate_limit END, v_expires,
+           v_phase.turns_id, CASE WHEN v_field IS NOT NULL THEN pipeline.key_in(a.body, v_field) END, CASE WHEN v_field IS NOT NULL THEN false END
+    FROM added a;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     IF v_replaces THEN
         PERFORM pipeline.replace_unsent(v_holders, v_ids, p_bodies, p_priority, v_moment, v_due, v_reason, p_rate_limit, v_tags, v_expires);
@@ -166,9 +177,11 @@ BEGIN
     END IF;
     -- Nothing here waits for a lock: a row that somebody else has is left for the next look.
     IF EXISTS (SELECT 1 FROM pipeline.outbox d WHERE d.due_at <= now()) THEN
-        -- A job whose rate limit has a rate waits for it next, unless it waited for a permit of its own: it has that now.
+        -- A job with a key waits for its turn next. One whose rate limit has a rate waits for that, unless it waited for a
+        -- permit of its own: it has that now.
         UPDATE pipeline.outbox o SET (due_at, reason, waits_for) = (
-            SELECT CASE WHEN q.again THEN 'infinity'::timestamptz END, CASE WHEN q.again THEN 'rate_limit' ELSE o.reason END, NULL
+            SELECT CASE WHEN q.again OR o.has_turn IS FALSE THEN 'infinity'::timestamptz END,
+                   CASE WHEN o.has_turn IS FALSE THEN 'key' WHEN q.again THEN 'rate_limit' ELSE o.reason END, NULL
             FROM (SELECT o.reason IS DISTINCT FROM 'rate_limit' AND pipeline.has_rate(o.rate_limit) AS again) q)
         WHERE o.job_id = ANY (ARRAY(
             SELECT d.job_id FROM pipeline.outbox d WHERE d.due_at <= now() ORDER BY d.due_at LIMIT p_most FOR UPDATE SKIP LOCKED));
@@ -176,6 +189,7 @@ BEGIN
     IF EXISTS (SELECT 1 FROM pipeline.rate_limits WHERE paused_until > now()) THEN
         PERFORM pipeline.hold_rate_limited();
     END IF;
+    PERFORM pipeline.give_turns(p_most);
     PERFORM pipeline.admit_rate_limited(p_most);
     IF EXISTS (SELECT 1 FROM pipeline.phases WHERE throttle_count IS NOT NULL) THEN
         v_throttled := pipeline.hold_throttled();

@@ -68,8 +68,12 @@ BEGIN
     UPDATE pipeline.jobs j SET body = n.body, priority = p_priority, tags = p_tags, expires_at = p_expires, rate_limit = p_rate_limit,
         next_retry_at = p_moment, updated_at = now()
     FROM unnest(v_jobs, v_bodies) AS n(job, body) WHERE j.id = n.job;
-    UPDATE pipeline.outbox o SET priority = p_priority, due_at = p_due, reason = p_reason, rate_limit = p_rate_limit,
-        expires_at = p_expires
-    WHERE o.job_id = ANY (v_jobs);
+    UPDATE pipeline.outbox o SET priority = p_priority, due_at = p_due, reason = p_reason, expires_at = p_expires,
+        rate_limit = CASE WHEN t.id IS NULL THEN p_rate_limit END, turns_id = t.id,
+        key = CASE WHEN t.id IS NOT NULL THEN pipeline.key_in(n.body, t.field) END, has_turn = CASE WHEN t.id IS NOT NULL THEN false END
+    FROM unnest(v_jobs, v_bodies) AS n(job, body)
+         JOIN pipeline.jobs j ON j.id = n.job JOIN pipeline.phases ph ON ph.workflow = j.workflow AND ph.position = 1
+         LEFT JOIN pipeline.turns t ON t.id = ph.turns_id
+    WHERE o.job_id = n.job;
     PERFORM pipeline.wake();
 END $$;

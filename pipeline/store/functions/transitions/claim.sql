@@ -1,4 +1,4 @@
--- Claim jobs by id for the idle threads of one process: pending or retryable, same phase, same send number. Each row goes
+-- Claim jobs by id for the idle threads of one process: pending or retryable, same phase, same delivery number. Each row goes
 -- to one delivery; a claim repeated by the same delivery (its COMMIT was lost) gets the same answer. Every ask gets a
 -- verdict: 'claimed', or why not. 'locked': some other transaction holds the row, perhaps an application's for a long
 -- time; ask again, nobody waits for it here. 'paused', 'pool_full': the job waits at the gate again. 'expired': it has failed, and never starts.
@@ -49,7 +49,8 @@ BEGIN
         FROM judged g WHERE j.id = g.id AND g.verdict = 'ready' AND NOT g.again RETURNING j.id, j.fence
     ), early AS (
         -- It is out from now on, should the message have been there before the relay; and it has begun.
-        UPDATE pipeline.outbox o SET sent_at = coalesce(o.sent_at, now()), due_at = NULL, reason = NULL, expires_at = NULL
+        UPDATE pipeline.outbox o SET sent_at = coalesce(o.sent_at, now()), due_at = NULL, reason = NULL, expires_at = NULL,
+            has_turn = CASE WHEN o.turns_id IS NOT NULL THEN true END
         FROM taken t WHERE o.job_id = t.id AND (o.sent_at IS NULL OR o.expires_at IS NOT NULL)
     ), waiting AS MATERIALIZED (
         SELECT count(w.done) FROM (SELECT CASE g.verdict WHEN 'expired' THEN pipeline.expire(array_agg(g.id))::text

@@ -24,10 +24,11 @@ DECLARE
     v_child boolean;
     v_pooled boolean;
     v_awaited boolean;
+    v_keyed boolean;
     v_turned boolean;
     v_id uuid;
 BEGIN
-    FOR place, verdict, fence, send, max_attempts, isolated, at, v_id, v_phase, v_child, v_pooled, v_awaited, v_turned IN
+    FOR place, verdict, fence, send, max_attempts, isolated, at, v_id, v_phase, v_child, v_pooled, v_awaited, v_keyed, v_turned IN
         WITH held AS MATERIALIZED (
             SELECT j.id, j.fence, j.locked_by, j.workflow, j.phase, j.priority, j.batch_id, j.attempts, j.ready_at,
                    j.next_retry_at, j.sent_at, j.locked_at, j.wait_reason
@@ -75,20 +76,21 @@ BEGIN
         ), waits AS (
             UPDATE pipeline.outbox o
             SET phase_id = s.next_id, seq = DEFAULT, sent_at = NULL, sent_by = NULL, rate_limit = NULL,
-                due_at = s.due, waits_for = CASE WHEN s.due IS NOT NULL THEN pipeline.next_wait(s.next) END,
+                has_turn = CASE WHEN o.turns_id IS NOT NULL THEN s.due IS NULL END, due_at = s.due, waits_for = CASE WHEN s.due IS NOT NULL THEN pipeline.next_wait(s.next) END,
                 reason = CASE WHEN s.due IS NOT NULL THEN coalesce(split_part(pipeline.next_wait(s.next), ':', 1), 'after') END
             FROM step s WHERE o.job_id = s.id AND s.next_id IS NOT NULL AND NOT s.continues
         ), ended AS (
             DELETE FROM pipeline.outbox o USING step s WHERE o.job_id = s.id AND s.next_id IS NULL
-            RETURNING o.job_id, o.awaited
+            RETURNING o.job_id, o.awaited, o.turns_id
         )
         SELECT s.place, CASE WHEN s.next_id IS NULL THEN 'done' WHEN s.continues THEN 'continued' ELSE 'handed_over' END,
-               m.fence, m.send, s.max_attempts, s.next_isolated, now(), s.id, s.phase_id, s.next_id IS NULL AND s.batch_id IS NOT NULL, s.pooled, e.awaited,
+               m.fence, m.send, s.max_attempts, s.next_isolated, now(), s.id, s.phase_id, s.next_id IS NULL AND s.batch_id IS NOT NULL, s.pooled, e.awaited, e.turns_id IS NOT NULL,
                s.next IS NOT NULL AND s.next_id IS NOT NULL
         FROM step s JOIN moved m ON m.place = s.place LEFT JOIN ended e ON e.job_id = s.id
     LOOP
         v_answered := v_answered || place;
-        v_waits := v_waits OR verdict = 'handed_over';
+        -- A key may have its next turn.
+        v_waits := v_waits OR verdict = 'handed_over' OR v_keyed;
         IF verdict = 'done' THEN v_done := v_done || v_id; END IF;
         IF v_child THEN v_ended := v_ended || v_id; END IF;
         -- As pipeline.leave_outbox.

@@ -1,5 +1,5 @@
 -- Jobs that wait in a phase which the workflow no longer has go to one that it has, with fresh budgets: the next p_most
--- of that phase after p_after, in the order of their ids. They keep status, due time and place in the line; a new send
+-- of that phase after p_after, in the order of their ids. They keep status, due time and place in the line; a new delivery
 -- number voids messages that are still out. What runs, and what somebody has locked, stays where it is and is counted.
 -- Call it with the last id it returned until that is null.
 CREATE OR REPLACE FUNCTION pipeline.move(p_queue text, p_phase text, p_after uuid DEFAULT NULL, p_most integer DEFAULT 1000,
@@ -43,7 +43,7 @@ BEGIN
     UPDATE pipeline.outbox o SET phase_id = v_to.id, sent_at = NULL, sent_by = NULL,
         reason = CASE WHEN o.due_at IS NULL THEN 'moved' ELSE o.reason END,
         -- Whoever waited for that rate limit's rate no longer has a rate_limit.
-        due_at = CASE WHEN o.due_at = 'infinity' AND o.waits_for IS NULL AND v_to.position <> 1 THEN NULL ELSE o.due_at END,
+        due_at = CASE WHEN o.due_at = 'infinity' AND o.waits_for IS NULL AND o.has_turn IS NOT FALSE AND v_to.position <> 1 THEN NULL ELSE o.due_at END,
         rate_limit = CASE WHEN v_to.position = 1 THEN o.rate_limit END
     WHERE o.job_id = ANY (v_waiting);
     moved := coalesce(cardinality(v_waiting), 0);

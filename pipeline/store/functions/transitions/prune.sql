@@ -1,5 +1,5 @@
 -- Finished jobs with their history, keys and tags, a small batch a call, the oldest of each phase first; with the last batch also
--- complete batches that have no jobs left, and workers that stopped. Failed jobs stay until somebody decides, unless
+-- complete batches that have no jobs left, moments of keys that have passed, and workers that stopped. Failed jobs stay until somebody decides, unless
 -- p_failed says for how long. Children of open batches stay, and of a job that has not ended or may be replayed; what somebody
 -- has locked stays until next time.
 CREATE OR REPLACE FUNCTION pipeline.prune(p_older interval, p_most integer, p_failed interval DEFAULT NULL)
@@ -35,6 +35,7 @@ BEGIN
         DELETE FROM pipeline.batches WHERE id IN (
             SELECT b.id FROM pipeline.batches b WHERE b.id < pipeline.id_at(now() - p_older) AND b.completed_at < now() - p_older
               AND NOT EXISTS (SELECT 1 FROM pipeline.jobs j WHERE j.batch_id = b.id) FOR UPDATE SKIP LOCKED);
+        DELETE FROM pipeline.key_rates r WHERE r.next_at < now() - interval '1 hour';
         DELETE FROM pipeline.workers w WHERE w.stopped_at < now() - p_older
             AND w.id NOT IN (SELECT j.locked_by FROM pipeline.running_jobs j);
     END IF;

@@ -104,7 +104,7 @@ BEGIN
     LOOP
         problem := 'waits for what has come'; subject := v_row.job_id; detail := v_row.waits_for;
         IF p_repair AND NOT pipeline.deliver(v_row.job_id) THEN
-            UPDATE pipeline.outbox o SET waits_for = NULL, due_at = NULL WHERE o.job_id = v_row.job_id AND o.waits_for = v_row.waits_for;
+            UPDATE pipeline.outbox o SET waits_for = NULL, due_at = CASE WHEN o.has_turn IS FALSE THEN 'infinity'::timestamptz END WHERE o.job_id = v_row.job_id AND o.waits_for = v_row.waits_for;
             PERFORM pipeline.wake();
         END IF;
         RETURN NEXT;

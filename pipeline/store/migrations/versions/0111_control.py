@@ -5,7 +5,7 @@ from pathlib import Path
 from alembic import op
 
 revision = "0111"
-down_revision = "0109"
+down_revision = "0110"
 
 
 def upgrade() -> None:

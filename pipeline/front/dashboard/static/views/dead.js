@@ -145,7 +145,7 @@ function sampleOf(sample, context, group) {
       context.mayAct && button("Replay this one", () => replayOne(group, sample, context), "tiny"),
     ),
     cut(sample.error, 400),
-    h("p", { class: "hint" }, "Payload"),
+    h("p", { class: "hint" }, "Body"),
     cut(sample.body, 400),
   );
 }

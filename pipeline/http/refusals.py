@@ -8,11 +8,14 @@ from datetime import UTC, datetime
 
 import httpx
 
-from pipeline import Permanent, Snooze, Transient, retry_after
+from pipeline.declare.errors import Permanent, Snooze, Transient, retry_after
 from pipeline.http.client import Fetched
 
 # These may pass; any other 4xx is an answer.
 _LATER = frozenset({408, 425, 429})
+# What the client undoes, and what else a body may be packed in.
+UNPACKED = frozenset({"gzip", "x-gzip", "deflate", "br"})
+PACKED = frozenset({"zstd", "compress", "x-compress", "dcb", "dcz", "exi", "pack200-gzip"})
 
 
 class Refused(Permanent):
@@ -41,9 +44,23 @@ def unreachable(url: str) -> Iterator[None]:
 
 
 def require_success(answer: Fetched) -> None:
-    """Raise what a status that is no success means."""
+    """Raise what a status that is no success means, or a part, or a body packed in a way that nobody asked for."""
     if not 200 <= answer.status < 300:
         raise refusal(answered(answer.url_final, answer.status), answer.status, answer.headers)
+    if answer.status == httpx.codes.PARTIAL_CONTENT:
+        raise Transient(f"{answer.url_final} answered with a part only, which was not asked for")
+    if packed := still_packed(answer.headers):
+        raise Transient(f"{answer.url_final} answered in the encoding {packed}, which was not asked for")
+
+
+def still_packed(headers: httpx.Headers) -> str:
+    """The encoding that the client could not undo, in its own words; empty if the body is as it was meant.
+
+    A word that is no encoding (some servers say ``utf-8`` here) is ignored, as browsers do.
+    """
+    said = [one.strip() for one in str(headers.get("content-encoding", "")).lower().split(",")]
+    named = [one for one in said if one in PACKED or one in UNPACKED]
+    return ", ".join(named)[:60] if len(named) > 1 or set(named) & PACKED else ""
 
 
 def answered(who: str, status: int) -> str:
