@@ -11,7 +11,7 @@ from pika.exceptions import AMQPError
 from sqlalchemy.exc import OperationalError
 
 from pipeline import settings
-from pipeline.broker import management
+from pipeline.broker.counts import alarms
 from pipeline.broker.topology import arguments
 from pipeline.declare.errors import BadInput, what_was_said
 from pipeline.declare.registry import workflows
@@ -135,23 +135,9 @@ def _snapshot(one: reading.Snapshot) -> Finding:
 def _alarms(config: settings.Settings) -> Iterator[Finding]:
     """RabbitMQ takes no messages while one is on; only its management API tells."""
     url = config.rabbitmq_management_url
-    user = pika.URLParameters(config.rabbitmq_url.get_secret_value().split(";")[0]).credentials
-    if not url or not isinstance(user, pika.PlainCredentials):
-        return
-    try:
-        nodes = management.request(url.get_secret_value(), management.Login(user.username, user.password), "nodes")
-    except management.UNANSWERED:
-        yield Finding(
-            False, "RabbitMQ's management API does not answer", "correct RABBITMQ_MANAGEMENT_URL, or unset it"
-        )
-        return
-    if not nodes.well:
-        # Not every user may ask for nodes.
-        return
-    for node in nodes.body:
-        for alarm, cure in ALARMS.items():
-            if node.get(alarm):
-                yield Finding(False, f"RabbitMQ's {node['name']} takes no messages: {alarm.replace('_', ' ')}", cure)
+    for node, found in (alarms(url.get_secret_value()) if url else {}).items():
+        for alarm in found:
+            yield Finding(False, f"RabbitMQ's {node} takes no messages: {alarm.replace('_', ' ')}", ALARMS[alarm])
 
 
 def _led(what: str, led: bool) -> str:

@@ -16,9 +16,7 @@ from pipeline.front.whoami import actor
 from pipeline.store.gateway import bulk as actions
 from pipeline.store.gateway import control
 
-bulk = typer.Typer(
-    no_args_is_help=True, help="What is done with many jobs in the background: list, pause, resume, stop."
-)
+bulk = typer.Typer(no_args_is_help=True, help="What is done with many jobs in the background: list, pause, stop.")
 Number = Annotated[int, typer.Argument(help="Its number; see: pipeline bulk list")]
 
 
