@@ -5,9 +5,12 @@ from __future__ import annotations
 import statistics
 from concurrent.futures import Future
 from functools import partial
-from time import sleep, time
+from threading import Event, Thread
+from time import perf_counter, sleep, time
 from typing import Any
 from uuid import UUID
+
+import psycopg
 
 from bench import lab
 from bench.latency import SETTLED, SINGLES, WARM_UP
@@ -22,6 +25,7 @@ KEPT = "SELECT count(*) FROM pipeline.steps /* bench */"
 WRITERS = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint /* bench */"
 COSTS = ("statements_a_step", "commits_a_step")
 ENDED = "SELECT extract(epoch FROM completed_at) FROM pipeline.jobs WHERE id = %s /* bench */"
+CANCEL = "SELECT pipeline.cancel(%s) /* bench */"
 AWAITED = "SELECT count(*) FROM pipeline.outbox WHERE awaited /* bench */"
 # Of everybody, the waiters of this process as well.
 ALL = """SELECT coalesce(sum(calls), 0) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
@@ -68,7 +72,11 @@ def awaited(laboratory: lab.Laboratory, plan: Plan) -> Figures:
         ends = Ends(system.place.url)
         took = [_woken(system, ends) for _ in range(WARM_UP + SINGLES * plan.rounds)][WARM_UP:]
         system.crew.freeze()
+        after = [_after_commit(system, ends) for _ in range(WARM_UP + SINGLES * plan.rounds)][WARM_UP:]
         found = {
+            # From the answer to the COMMIT that ends the job, and the same for a NOTIFY that nobody does anything with.
+            "result_after_commit_ms": round(1000 * statistics.median(after), 2),
+            "bare_notify_ms": round(1000 * statistics.median(_bare_notifies(system.place.url, plan)), 2),
             # The transition's own commit is in it: its clock stands still when the transaction begins.
             "result_after_transition_ms": round(1000 * statistics.median(took), 2),
             "statements_of_1000_waiters": _statements_of_many(system, ends),
@@ -86,6 +94,47 @@ def _woken(system: Pipeline, ends: Ends) -> float:
     waiting.result(30)
     lab.until(lambda: bool(woken), 30, 0.001)
     return woken[0] - float(lab.one(system.db, ENDED, job))
+
+
+def _after_commit(system: Pipeline, ends: Ends) -> float:
+    """The job is cancelled here: every end tells whoever waits in the same way."""
+    with system.engine.begin() as connection:
+        job = submit(connection, "chain", lab.BODY)
+    woken: list[float] = []
+    waiting = _wait(ends, job)
+    waiting.add_done_callback(lambda _: woken.append(perf_counter()))
+    lab.until(lambda: int(lab.one(system.db, AWAITED)) == 1, 30, 0.001)
+    lab.one(system.db, CANCEL, job)
+    committed = perf_counter()
+    waiting.result(30)
+    lab.until(lambda: bool(woken), 30, 0.001)
+    return woken[0] - committed
+
+
+def _bare_notifies(url: str, plan: Plan) -> list[float]:
+    """As long as it takes on this machine, now: one connection listens, another says something."""
+    heard, come, took = [0.0], Event(), []
+
+    def listen() -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("LISTEN bare")
+            come.set()
+            for _ in connection.notifies(stop_after=WARM_UP + SINGLES * plan.rounds):
+                heard[0] = perf_counter()
+                come.set()
+
+    thread = Thread(target=listen, daemon=True)
+    thread.start()
+    come.wait(30)
+    with psycopg.connect(url, autocommit=True) as connection:
+        for _ in range(WARM_UP + SINGLES * plan.rounds):
+            come.clear()
+            connection.execute("NOTIFY bare")
+            committed = perf_counter()
+            come.wait(30)
+            took.append(heard[0] - committed)
+    thread.join(30)
+    return took[WARM_UP:]
 
 
 def _statements_of_many(system: Pipeline, ends: Ends) -> int:

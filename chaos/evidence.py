@@ -12,6 +12,7 @@ from chaos import times
 from chaos.hooked import Hooked
 from chaos.observer import Deadline, until
 from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, StepCall, Waited
+from chaos.schedules import Schedules
 from chaos.stage import Stage
 from chaos.subject import ENDING, WAITING
 from chaos.uniques import Uniques
@@ -77,6 +78,7 @@ def gather(
     failing: Sequence[UUID] = (),
     uniques: Uniques | None = None,
     words: Words | None = None,
+    schedules: Schedules | None = None,
 ) -> Evidence:
     """The state of these jobs now; messages that are still on their way to being refused are given a while."""
     ids = list(jobs)
@@ -95,6 +97,7 @@ def gather(
         waited=[Waited(**row) for row in look.rows(WAITED, ids, WAITING)],
         delivered=frozenset(words.delivered) if words else frozenset(),
         hooked=[Hooked(**row) for row in look.rows(HOOKED, ids)],
+        scheduled=schedules.found(look) if schedules else (),
         outbox=look.one(OUTBOX, ids),
         messages=_left_messages(stage),
         cancelled=cancelled,

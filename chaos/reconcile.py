@@ -67,6 +67,16 @@ class Waited:
 
 
 @dataclass(frozen=True)
+class Scheduled:
+    """A schedule: how many moments it has had, how many of them have a job, and how many jobs it has."""
+
+    name: str
+    due: int
+    moments: int
+    jobs: int
+
+
+@dataclass(frozen=True)
 class Attempt:
     """A row of the job's history."""
 
@@ -124,6 +134,7 @@ class Evidence:
     # Of these PostgreSQL said that they continue with the word.
     delivered: frozenset[UUID] = frozenset()
     hooked: Sequence[Hooked] = ()
+    scheduled: Sequence[Scheduled] = ()
     outbox: int = 0
     messages: dict[str, int] = field(default_factory=dict)
     cancelled: Sequence[UUID] = ()
@@ -163,6 +174,11 @@ def reconcile(evidence: Evidence, explained: Iterable[str]) -> Findings:
     _steps(evidence, found)
     _waits(evidence, found)
     _hooks(evidence, found)
+    for one in evidence.scheduled:
+        if one.moments < one.due:
+            found.lost.append(f"schedule {one.name} has jobs for {one.moments} of its {one.due} moments")
+        if one.jobs > one.moments or one.moments > one.due:
+            found.duplicated.append(f"schedule {one.name} has {one.jobs} jobs for {one.due} moments")
     for first, second in evidence.unique_twice:
         found.note(found.duplicated, second, f"had its key while job {first} had it")
     for job in evidence.unanswered:

@@ -11,6 +11,8 @@ from typing import Any
 Body = Callable[[int, random.Random], dict[str, Any]]
 # Those of its jobs that wait: for so many children, and for a word.
 WAITING, CHILDREN, WORD = "chaos-waits", 3, "go"
+# What schedules submit.
+SCHEDULED = "chaos-scheduled"
 # Those that end in every way, with a hook for each.
 ENDING = "chaos-ends"
 FATES = ("succeeded", "failed", "cancelled")

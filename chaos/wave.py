@@ -19,6 +19,7 @@ from chaos.load import Load
 from chaos.observer import Deadline, until
 from chaos.reconcile import Findings, reconcile
 from chaos.recovery import Recovery, percentiles, recoveries
+from chaos.schedules import Schedules
 from chaos.stage import Stage
 from chaos.uniques import Uniques
 from chaos.words import Words
@@ -62,6 +63,7 @@ class Wave:
     words: Words | None = None
     # How some jobs are meant to end, if that is not by succeeding.
     meant: dict[UUID, str] = field(default_factory=dict)
+    schedules: Schedules | None = None
 
     @property
     def name(self) -> str:
@@ -123,11 +125,13 @@ def _fill(stage: Stage, wave: Wave, label: str, dice: random.Random, size: Size,
     load, chosen = Load(stage.subject, label, dice), size.of(faults)
     wave.uniques = uniques = Uniques(stage.subject, label, random.Random(dice.random()), stage.new_observer())  # noqa: S311
     wave.words = words = Words(load.waiting, random.Random(dice.random()))  # noqa: S311
+    wave.schedules = schedules = Schedules(stage.subject, label, stage.new_observer())
     words.start()
     try:
         stage.crew.at_least(stage.observer, stage.crew.size)
         load.start(chosen.burst, chosen.rate)
         uniques.start()
+        schedules.start()
         until(lambda: stage.observer.one(UNDER_WAY, list(load.jobs)) >= 3, 60, "the work to be under way")
     except Deadline as late:
         wave.hits.append(Hits(complaints=[f"before the fault: {late}"]))
@@ -136,7 +140,7 @@ def _fill(stage: Stage, wave: Wave, label: str, dice: random.Random, size: Size,
     uniques.stop()
     over = time.monotonic()
     own = load.jobs + [job for hit in wave.hits for job in hit.jobs]
-    wave.jobs = own + [job for job in uniques.jobs if job not in own]
+    wave.jobs = own + [job for job in uniques.jobs if job not in own] + schedules.stop()
     wait_for_the_end(stage, wave.jobs, END_WITHIN)
     wave.settled = time.monotonic() - over
     words.stop()
@@ -153,10 +157,20 @@ def judge(stage: Stage, wave: Wave) -> None:
     failing = [job for job, end in wave.meant.items() if end == "failed"]
     cancelled = [job for hit in wave.hits for job in hit.cancelled] + [job for job in wave.meant if job not in failing]
     absences = [absence for hit in wave.hits for absence in hit.absent()]
-    evidence = gather(stage, wave.jobs, cancelled, absences, failing=failing, uniques=wave.uniques, words=wave.words)
+    evidence = gather(
+        stage,
+        wave.jobs,
+        cancelled,
+        absences,
+        failing=failing,
+        uniques=wave.uniques,
+        words=wave.words,
+        schedules=wave.schedules,
+    )
     explained = {outcome for fault in wave.faults for outcome in fault.explains}
     wave.findings = reconcile(evidence, explained)
     wave.findings.unexplained += [sentence for hit in wave.hits for sentence in hit.complaints]
+    wave.findings.unexplained += wave.schedules.complaints if wave.schedules else []
     wave.outcomes = Counter(attempt.outcome for attempt in evidence.attempts)
     wave.recovered = recoveries(wave.kills, evidence.attempts, THREADS)
     slow = [one.job for one in sorted(wave.recovered, key=lambda one: -one.seconds) if one.seconds > SLOW]

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, text
 
 from actors.scrape.cache import Cache
 from chaos.block import BLOCK
-from chaos.subject import CHILDREN, ENDING, WAITING, WORD, fate
+from chaos.subject import CHILDREN, ENDING, SCHEDULED, WAITING, WORD, fate
 from pipeline import Children, Done, Ends, Job, Permanent, Workflow, cancel, settings
 
 LEDGER = """CREATE TABLE IF NOT EXISTS chaos_ledger (
@@ -79,6 +79,9 @@ on_loop, in_children = Workflow("chaos-async"), Workflow("chaos-isolated")
 for name in ("first", "second", "third"):
     on_loop.phase(name)(wait)
     in_children.phase(name, isolated=True)(work)
+
+scheduled = Workflow(SCHEDULED)
+scheduled.phase("first")(work)
 
 # Steps, in all three ways: what each did outside stands in a file, in which nothing is ever taken back.
 STEPS = ("look", "decide", "act")

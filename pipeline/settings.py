@@ -49,6 +49,11 @@ class Settings(BaseSettings):
         default=(), description="modules with workflows of your own, comma-separated"
     )
     queue_type: Literal["classic", "quorum"] = Field(default="classic", description="of new queues; cannot be changed")
+    code_version: str | None = Field(
+        default=None,
+        max_length=60,
+        description="which code this is, for people; unset: a digest of the workflows",
+    )
     async_concurrency: int = Field(
         default=500, gt=0, description="how many attempts at async phases one process runs at once"
     )
@@ -64,6 +69,7 @@ class Settings(BaseSettings):
     keep_failed_days: float | None = Field(
         default=None, gt=0, description="the same for failed jobs; unset: until somebody replays or discards them"
     )
+    keep_audit_days: float = Field(default=365.0, gt=0, description="how long it is kept who did what")
     temp_folder: Path = Field(
         default_factory=lambda: Path(gettempdir()) / "pipeline-jobs", description="for the folders of running jobs"
     )

@@ -1,8 +1,8 @@
 """An OpenAI-style chat endpoint. Its answer is read out of the prompt, so it is useful and repeatable.
 
 Model names change its manners: ``sandbox-bad-json-first`` answers with broken JSON until it is told so,
-``sandbox-bad-json`` always does; those of WRAPPINGS give right JSON as models wrap it, those of PLACES put it elsewhere,
-stop too early, refuse, or refuse parts of the question.
+``sandbox-bad-json`` always does; those of WRAPPINGS give right JSON as models wrap it, those of PLACES put it
+elsewhere, stop too early, refuse, or refuse parts of the question.
 """
 
 from __future__ import annotations

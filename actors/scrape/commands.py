@@ -1,4 +1,4 @@
-"""Commands about the marketplaces that are scraped: list, unread prices, pause, resume."""
+"""Commands about the marketplaces that are scraped: list, unread prices, currency, pause, resume."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.cli import console, transaction
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Which = Annotated[str, typer.Argument(help="The source's id or name.")]
-sources = typer.Typer(help="Marketplaces that are scraped: list, unread prices, pause, resume.")
+sources = typer.Typer(help="Marketplaces that are scraped: list, unread prices, currency, pause, resume.")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -58,10 +58,13 @@ def unread(
 
     with engine().connect() as connection:
         reasons, prices = scraped.unread_prices(connection, which, reason, most)
+        own = scraped.find_source(connection, which)["currency"]
     if as_json:
         print(json.dumps({"reasons": reasons, "prices": prices}, default=str))
         return
     print(", ".join(f"{count} {why}" for why, count in reasons.items()) or "every price of it was read")
+    if "unknown currency" in reasons and own is None:
+        print(f"If all prices there are of one currency, say so: pipeline sources currency {which} USD")
     table = Table("price", "reason", "detail", "title", "url", "last seen")
     for row in prices:
         texts = (escape(row[name][:120]) for name in ("price_text", "reason", "detail", "title", "url"))
@@ -80,6 +83,16 @@ def pause(
     with transaction() as connection:
         found = scraped.pause_source(connection, which, None if minutes is None else minutes * 60)
     print(f"paused {found['name']}" + (f" for {minutes:g} min" if minutes is not None else " until it is resumed"))
+
+
+@sources.command("currency")
+def currency(which: Which, code: Annotated[str, typer.Argument(help="A code of ISO 4217, such as USD.")]) -> None:
+    """Say what a bare number and a sign of several currencies mean at a source, from the next answer on."""
+    from actors.scrape import sources as scraped
+
+    with transaction() as connection:
+        found = scraped.set_currency(connection, which, code)
+    print(f"{found['name']}: what names no currency of its own is {found['currency']}")
 
 
 @sources.command("resume")

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily, Metric
 from sqlalchemy import Connection, text
 
-BREAKERS = text("""SELECT id AS source, CASE WHEN pause_reason IS DISTINCT FROM 'breaker' THEN 'closed'
+BREAKERS = text("""SELECT name AS source, CASE WHEN pause_reason IS DISTINCT FROM 'breaker' THEN 'closed'
     WHEN paused_until <= now() OR probe_until > now() THEN 'half-open' ELSE 'open' END AS state
     FROM sources ORDER BY 1 LIMIT 1000""")
 # Some sources have many: what was seen in the last day shows whether their writing has changed.
-UNREAD = text("""SELECT source_id AS source, reason, count(*) AS prices FROM unread_prices
-    WHERE last_seen_at > now() - interval '1 day' GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 5000""")
+UNREAD = text("""SELECT s.name AS source, u.reason, count(*) AS prices
+    FROM unread_prices u JOIN sources s ON s.id = u.source_id
+    WHERE u.last_seen_at > now() - interval '1 day' GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 5000""")
 STATES = ("closed", "half-open", "open")
 
 

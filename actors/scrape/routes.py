@@ -26,6 +26,7 @@ class Source(BaseModel):
     enabled: bool
     state: str = Field(description="closed, open, half-open, probing, paused or disabled")
     rate_limit_per_minute: float
+    currency: str | None = Field(description="of prices that name none, or only a sign of several currencies")
     failure_streak: int
     waiting: int = Field(description="jobs that wait for this source")
     unread: int = Field(description="prices that could not be read, up to 10,000")

@@ -6,11 +6,13 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from actors.scrape.price.currencies import CODES
 from pipeline import BadInput
 
 # A pause without an end: PostgreSQL's infinity has no counterpart in Python.
 FOREVER_DAYS = 36_500
-LIST = text("""select s.id, s.name, s.adapter, s.base_url, s.enabled, s.rate_limit_per_minute, s.failure_streak,
+LIST = text("""select s.id, s.name, s.adapter, s.base_url, s.enabled, s.rate_limit_per_minute, s.currency,
+        s.failure_streak,
         s.last_success_at, s.last_failure_at, s.last_error, s.paused_until, s.pause_reason, s.times_opened, s.probes,
         case when not s.enabled then 'disabled'
              when s.probe_until > now() then 'probing'
@@ -28,6 +30,7 @@ UNREAD = text("""select intake_id, title, url, price_text, reason, detail, first
     from unread_prices where source_id = :id and (cast(:reason as text) is null or reason = :reason)
     order by last_seen_at desc, id desc limit :most""")
 PAUSE = text("SELECT source_pause(:id, now() + make_interval(secs => :seconds), 'operator')")
+CURRENCY = text("UPDATE sources SET currency = :currency WHERE id = :id")
 RESUME = text("SELECT source_close(:id)")
 
 
@@ -49,6 +52,15 @@ def resume_source(connection: Connection, which: str) -> dict[str, Any]:
     """End any pause, the breaker's too; its jobs go out at its rate."""
     found = find_source(connection, which)
     connection.execute(RESUME, {"id": found["id"]})
+    return find_source(connection, found["id"])
+
+
+def set_currency(connection: Connection, which: str, currency: str) -> dict[str, Any]:
+    """What a bare number and a sign of several currencies mean at the source from now on; a code of ISO 4217."""
+    found, code = find_source(connection, which), currency.strip().upper()
+    if code not in CODES:
+        raise BadInput(f"{currency!r} is not a currency: use its code of ISO 4217, such as USD")
+    connection.execute(CURRENCY, {"id": found["id"], "currency": code})
     return find_source(connection, found["id"])
 
 

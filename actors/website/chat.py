@@ -43,7 +43,9 @@ class Dialect:
 
     def after(self, refusal: str, formats: int) -> Dialect | None:
         """Without the part that the endpoint has refused by its name; None if it complains about the question."""
-        if self.format + 1 < formats and any(one in refusal for one in ("response_format", "json_schema", "json_object")):
+        if self.format + 1 < formats and any(
+            one in refusal for one in ("response_format", "json_schema", "json_object")
+        ):
             return replace(self, format=self.format + 1)
         if self.limit == "max_tokens" and "max_completion_tokens" in refusal:
             return replace(self, limit="max_completion_tokens")

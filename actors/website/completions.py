@@ -91,7 +91,9 @@ def _text(message: dict[str, Any]) -> str:
 def _flat(content: object) -> str:
     """A text, or the texts of a list of parts; thinking is a part of its own, and no answer."""
     if isinstance(content, list):
-        parts = (part.get("text") for part in content if isinstance(part, dict) and "think" not in str(part.get("type")))
+        parts = (
+            part.get("text") for part in content if isinstance(part, dict) and "think" not in str(part.get("type"))
+        )
         return "".join(text for text in parts if isinstance(text, str))
     if isinstance(content, dict):
         return json.dumps(content)

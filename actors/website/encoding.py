@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import webencodings
 from charset_normalizer import from_bytes
 
+from actors.website.guess import multibyte, single_byte
+
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([^\s"';]{1,40})""", re.IGNORECASE)
 _PRESCAN = 1024
@@ -125,23 +127,22 @@ def _from_attributes(raw: bytes) -> str | None:
 
 
 def _from_look(body: bytes) -> str:
-    try:
-        body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.start < len(body) - 4:
-            return _guess(body)
-    return "utf-8"
+    """UTF-8, also with a few spoiled characters; else a guess."""
+    text = body.decode("utf-8", "replace")
+    spoiled = text.count("\ufffd")
+    return "utf-8" if spoiled * 20 <= sum(sign > "\x7f" for sign in text) else _guess(body)
 
 
 def _guess(body: bytes) -> str:
-    """Latin letters with accents stand alone between plain ones; other scripts stand together."""
-    runs = _HIGH_RUN.findall(body[: 4 * _SAMPLE])
+    """By the page's language if it says one, else by the letters. Accents of Latin letters stand alone."""
     expected = _expected(body)
-    alone = sum(len(run) == 1 for run in runs)
-    if alone * 2 > sum(map(len, runs)):
-        return expected if expected.startswith("cp125") else "cp1252"
-    if expected not in {"", "cp1252"} and _fits(body, expected):
+    if expected and _fits(body, expected):
         return expected
+    if codec := multibyte(body) or single_byte(body):
+        return codec
+    runs = _HIGH_RUN.findall(body[: 4 * _SAMPLE])
+    if sum(len(run) == 1 for run in runs) * 2 > sum(map(len, runs)):
+        return "cp1252"
     best = from_bytes(body[:_SAMPLE], steps=3, chunk_size=1024).best()
     return _known(best.encoding) if best else "cp1252"
 

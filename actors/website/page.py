@@ -18,6 +18,8 @@ from actors.website.urls import absolute, base_of
 
 _LANGUAGE = re.compile(r"[a-z]{2,8}(-[a-z0-9]{1,8}){0,4}", re.IGNORECASE)
 LONGEST_JSON_LD = 65_536
+# What stands for bytes that are no letter.
+SPOILED = "\ufffd"
 
 
 class Frozen(BaseModel):
@@ -43,7 +45,8 @@ class Link(Frozen):
 class Page(Frozen):
     """One page. ``truncated`` says that a bound was met and the rest was left out.
 
-    ``soft_error`` and ``needs_scripts`` are doubts: the page was read, but is probably not what was asked for.
+    ``soft_error`` and ``needs_scripts`` are doubts: the page was read, but is probably not what was asked for. So is
+    ``encoding_doubtful``: nobody said what its letters are, or some of them are none.
     """
 
     url: str
@@ -65,6 +68,7 @@ class Page(Frozen):
     structured_data: list[Any] = []
     text: str = ""
     encoding: str = ""
+    encoding_doubtful: bool = False
     truncated: bool = False
     soft_error: bool = False
     needs_scripts: bool = False
@@ -121,6 +125,7 @@ def parse(
         structured_data=_structured(reading.json_ld),
         text=text,
         encoding=decoded.encoding,
+        encoding_doubtful=(decoded.tentative and decoded.encoding != "utf-8") or SPOILED in reading.title + text,
         truncated=reading.full or reading.cut,
         soft_error=looks_like_error(reading.title, [words for _, words in reading.headings], text),
         needs_scripts=seems_to_need_scripts(reading),
@@ -139,6 +144,7 @@ def with_frames(page: Page, frames: Sequence[Page]) -> Page:
             "links_cut": any(frame.links_cut for frame in frames),
             "text": "\n".join(frame.text for frame in frames if frame.text),
             "truncated": page.truncated or any(frame.truncated for frame in frames),
+            "encoding_doubtful": page.encoding_doubtful or any(frame.encoding_doubtful for frame in frames),
             "soft_error": all(frame.soft_error for frame in frames),
             "needs_scripts": all(frame.needs_scripts for frame in frames),
         }

@@ -6,21 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from actors.html_tree import read_tree
+from actors.website.css.sheets import Styles
+from actors.website.showing import Open, shown
 from actors.website.storable import one_line
-from actors.website.visibility import Element, Styles
 from actors.website.xhtml import read_xhtml
 
-# What has no text of its own, or shows its content only where the browser cannot show better.
-_UNSEEN_NAMES = """
-annotation annotation-xml audio canvas datalist embed head iframe meter noembed noframes noscript progress rp
-script select style template textarea title video
-"""
-_BLOCK_NAMES = """
-address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption
-figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li listing main marquee menu nav ol
-optgroup p plaintext pre search section summary table tbody td tfoot th thead tr ul xmp
-"""
-_UNSEEN, _BLOCKS = frozenset(_UNSEEN_NAMES.split()), frozenset(_BLOCK_NAMES.split())
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 
@@ -58,7 +48,7 @@ class Reading:
     scripts: int = 0
     script: str = ""
     lines: list[str] = field(default_factory=list)
-    # full: a bound was met, and reading stopped; cut: some headings were left out
+    # full: a bound was met, and reading stopped; cut: some headings, or rules of its style sheets, were left out
     full: bool = False
     cut: bool = False
 
@@ -84,18 +74,6 @@ def read_plain(text: str, bounds: Bounds) -> Reading:
     return Reading(lines=lines, full=len(text) > bounds.text)
 
 
-@dataclass
-class _Open:
-    """An open element: whether it is shown, and what is collected while it is open."""
-
-    element: Element
-    hidden: bool
-    invisible: bool
-    foreign: bool
-    heading: list[str] | None = None
-    link: list[str] | None = None
-
-
 class _Reader:
     """Takes the events of a tree, each start with its end."""
 
@@ -103,8 +81,7 @@ class _Reader:
         self.reading = Reading()
         self.styles = Styles()
         self._bounds = bounds
-        self._open: list[_Open] = []
-        self._ancestors: list[Element] = []
+        self._open: list[Open] = []
         self._kept_text = 0
         self._line: list[str] = []
         self._headings: list[tuple[int, list[str]]] = []
@@ -123,15 +100,14 @@ class _Reader:
         self.styles.add(sheet, media)
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        opened = self._shown(tag, attributes)
+        opened = shown(self.styles, self._open[-1] if self._open else None, tag, attributes)
         self._open.append(opened)
-        self._ancestors.append(opened.element)
         if opened.foreign:
             return
         self._note(tag, attributes)
         if opened.hidden or self.reading.full:
             return
-        if tag in _BLOCKS:
+        if opened.block:
             self._break()
         if opened.invisible:
             return
@@ -141,17 +117,6 @@ class _Reader:
         elif tag == "a" and "href" in attributes:
             opened.link = []
             self._keep_link(attributes["href"], opened.link)
-
-    def _shown(self, tag: str, attributes: Mapping[str, str]) -> _Open:
-        above = self._open[-1] if self._open else None
-        element = Element.of(tag, attributes)
-        foreign = tag == "svg" or (above is not None and above.foreign and tag.lower() != "foreignobject")
-        hidden, invisible = (above.hidden, above.invisible) if above else (False, False)
-        if not hidden:
-            styled = self.styles.decide(element, self._ancestors)
-            hidden = tag in _UNSEEN or styled.get("display", _default_display(tag, attributes)) == "none"
-            invisible = styled["visibility"] in {"hidden", "collapse"} if "visibility" in styled else invisible
-        return _Open(element, hidden, invisible, foreign)
 
     def _note(self, tag: str, attributes: Mapping[str, str]) -> None:
         """What counts whether it is shown or not."""
@@ -176,7 +141,6 @@ class _Reader:
 
     def end(self, tag: str) -> None:
         closed = self._open.pop()
-        self._ancestors.pop()
         if closed.foreign:
             return
         if tag in {"title", "script"} and self._raw is not None:
@@ -187,7 +151,7 @@ class _Reader:
         if closed.heading is not None:
             self._end_line(_HEADINGS[tag])
             self._in_heading.pop()
-        elif tag in _BLOCKS:
+        elif closed.block:
             self._break()
         if closed.link is not None:
             self._in_link.pop()
@@ -198,8 +162,8 @@ class _Reader:
         around = self._open[-1]
         if self._raw is not None:
             self._raw.append(text)
-        elif not (around.hidden or around.invisible or around.foreign):
-            self._add(text)
+        elif around.shows_text:
+            self._add(around.written(text))
 
     def _add(self, text: str) -> None:
         self._line.append(text)
@@ -210,6 +174,7 @@ class _Reader:
 
     def close(self) -> Reading:
         self._end_line()
+        self.reading.cut |= not self.styles.all_read
         self.reading.language = self._languages.get("body", self._languages.get("html"))
         words = ((level, one_line("".join(parts), self._bounds.line)) for level, parts in self._headings)
         self.reading.headings = [(level, text) for level, text in words if text]
@@ -278,14 +243,3 @@ class _Reader:
         value = one_line(content, self._bounds.line * 3)
         if name and value and len(self.reading.meta) < self._bounds.meta:
             self.reading.meta.setdefault(name, value)
-
-
-def _default_display(tag: str, attributes: Mapping[str, str]) -> str:
-    """What a browser's own style sheet hides."""
-    if "hidden" in attributes or "popover" in attributes:
-        return "none"
-    if tag == "dialog" and "open" not in attributes:
-        return "none"
-    if tag == "object" and ("data" in attributes or "type" in attributes):
-        return "none"
-    return ""

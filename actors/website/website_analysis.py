@@ -47,5 +47,6 @@ def summary(page: Page) -> dict[str, Any]:
         "links_cut": page.links_cut,
         "soft_error": page.soft_error,
         "needs_scripts": page.needs_scripts,
+        "encoding_doubtful": page.encoding_doubtful,
         "rendered": page.rendered,
     }

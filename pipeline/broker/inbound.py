@@ -268,6 +268,7 @@ class Inbound(Side):
         self._queue_type = queue_type
         self._intakes: dict[str, Intake] = {}
         self._closed = False
+        self._draining = False
         self._aside = Aside()
         # Queues whose consumer ended, until RabbitMQ answers for the new one: it may refuse that, again and again.
         self._unsure: set[str] = set()
@@ -329,7 +330,12 @@ class Inbound(Side):
         Those nobody started on are given back: others may have free places. Sweeps are taken all the same: they have
         a thread of their own.
         """
-        self._link.call(lambda: self._pause(intake) if self._closed or wanted() else self._resume(intake))
+        self._link.call(lambda: self._pause(intake) if self._shut or wanted() else self._resume(intake))
+
+    def drain(self, wanted: bool) -> None:
+        """Take no more jobs until told otherwise; those nobody started on are given back."""
+        self._draining = wanted
+        self._link.call(self._pause_all if wanted else self._resume_all)
 
     def close_intake(self) -> None:
         """Take no more jobs, for good: this process ends."""
@@ -506,7 +512,7 @@ class Inbound(Side):
         if self.channel is None or not self.channel.is_open:
             return
         with self.together():
-            for queue in self.channel.heard() if self._closed else list(self.channel.busy):
+            for queue in self.channel.heard() if self._shut else list(self.channel.busy):
                 if self._intakes[queue] is intake:
                     self.channel.leave(queue)
             if taken := list(intake.unstarted.take()):
@@ -516,6 +522,16 @@ class Inbound(Side):
         for intake in self._all():
             if SWEEPS not in intake.queues:
                 self._pause(intake)
+
+    @property
+    def _shut(self) -> bool:
+        """No job is wanted, whatever is free."""
+        return self._closed or self._draining
+
+    def _resume_all(self) -> None:
+        if not self._shut:
+            for intake in self._all():
+                self._resume(intake)
 
     def _resume(self, intake: Intake) -> None:
         if not intake.paused:

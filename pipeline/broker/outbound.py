@@ -477,6 +477,14 @@ class _Batch:
     failed: list[Outgoing] = field(default_factory=list)
 
 
+def _alarmed(_: object, frame: Any) -> None:
+    log.warning("RabbitMQ takes no messages (%s); jobs wait until it does", frame.method.reason)
+
+
+def _relieved(*_: object) -> None:
+    log.info("RabbitMQ takes messages again")
+
+
 class Outbound(Side):
     """Publishes batches; ``done`` hears which messages were not confirmed, from the loop's thread."""
 
@@ -527,6 +535,8 @@ class Outbound(Side):
     def _confirms_on(self) -> None:
         if self._connection is not None:
             self._connection.on_confirm = self._confirmed
+            self._connection.add_on_connection_blocked_callback(_alarmed)
+            self._connection.add_on_connection_unblocked_callback(_relieved)
         self.reconnects += 1
         self.ready.set()
 

@@ -138,6 +138,13 @@ def classify(error: BaseException, now: datetime) -> Verdict:
     return GiveUp() if 400 <= status < 500 else Retry()
 
 
+def what_was_said(error: BaseException | None) -> str:
+    """An error of a connection to PostgreSQL in one line: each address with its reason, without libpq's question."""
+    lines = [line.strip(" \t-") for line in str(error).splitlines()]
+    told = [line for line in lines if line and not line.startswith(("Is the server running", "Multiple connection"))]
+    return "; ".join(told)[:500]
+
+
 # What PostgreSQL says when it cannot just now, and may soon: shutting down, starting, or out of connections, memory or
 # space (57P, 53), hung up (08), a standby, or read-only (25006), a session it ended (25P03), a broken disk (58030), a
 # deadlock or a conflict that another try resolves (40001, 40P01), a lock that was not to be had in time (55P03).

@@ -35,6 +35,7 @@ class Options(TypedDict, total=False):
     priority: int
     batch: UUID | None
     due: datetime | None
+    delay: timedelta | None
     traceparent: str | None
     rate_limit: str | None
     unique: Unique | None
@@ -63,6 +64,7 @@ def check(
     unique: Unique | None,
     debounce: timedelta | None,
     due: datetime | None,
+    delay: timedelta | None,
     tags: Sequence[str] | None,
     expires: timedelta | datetime | None,
 ) -> None:
@@ -71,12 +73,14 @@ def check(
         raise BadInput(f"priority is a whole number from 0 to 9, not {priority!r}")
     _check_keys(keys, jobs)
     _check_unique(unique, debounce, keyed=keys is not None and None not in keys)
-    if debounce is not None and due is not None:
-        raise BadInput("debounce and due exclude each other: debounce says when the job is due")
+    if sum(one is not None for one in (due, delay, debounce)) > 1:
+        raise BadInput("due, delay and debounce exclude each other: each says when the job is due")
+    if delay is not None and not isinstance(delay, timedelta):
+        raise BadInput(f"delay is a timedelta, not {delay!r}")
     _check_moment("due", due)
     if not isinstance(expires, timedelta):
         _check_moment("expires", expires, or_else=" or a timedelta")
-    for name, value in (("unique", unique), ("debounce", debounce), ("expires", expires)):
+    for name, value in (("unique", unique), ("debounce", debounce), ("delay", delay), ("expires", expires)):
         if isinstance(value, timedelta) and value <= timedelta(0):
             raise BadInput(f"{name} is a time above zero, not {value}")
     _check_tags(tags or ())

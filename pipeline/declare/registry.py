@@ -188,6 +188,11 @@ def workflows() -> dict[str, DeclaredWorkflow]:
 
 def body_codec(workflow: str) -> Codec:
     """How its bodies travel; as plain JSON if this process does not know the workflow."""
+    if not isinstance(workflow, str):  # the session was forgotten, and the body stands in its place
+        raise TypeError(
+            f"the name of the workflow is a text, not {workflow!r:.100}: submit(session, 'orders', {{...}}), "
+            "or submit(None, 'orders', {...}) for a transaction of its own"
+        )
     known = _workflows.get(workflow)
     return PLAIN if known is None else known.body
 

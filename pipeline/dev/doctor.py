@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from time import time
 
@@ -10,8 +11,9 @@ from pika.exceptions import AMQPError
 from sqlalchemy.exc import OperationalError
 
 from pipeline import settings
+from pipeline.broker.counts import alarms
 from pipeline.broker.topology import arguments
-from pipeline.declare.errors import BadInput
+from pipeline.declare.errors import BadInput, what_was_said
 from pipeline.declare.registry import workflows
 from pipeline.store import database
 from pipeline.store.gateway import reading, session
@@ -19,6 +21,12 @@ from pipeline.store.migrate import missing
 
 # Seconds by which a relay that works is not late.
 LATE = 60
+# Seconds after which a transaction is called long.
+LONG_SNAPSHOT = 1800
+ALARMS = {
+    "mem_alarm": "free memory there, or raise vm_memory_high_watermark; jobs wait in PostgreSQL meanwhile",
+    "disk_free_alarm": "free disk space there, or lower disk_free_limit; jobs wait in PostgreSQL meanwhile",
+}
 NOBODY = "workers carry it: start some, and look at their log"
 
 
@@ -49,11 +57,7 @@ def _postgres() -> list[Finding]:
             version, now = session.server(connection)
             durable = session.commits_durably(connection)
     except OperationalError as error:
-        return [
-            Finding(
-                False, f"PostgreSQL: {str(error.orig).strip().splitlines()[-1]}", "start it or correct DATABASE_URL"
-            )
-        ]
+        return [Finding(False, f"PostgreSQL: {what_was_said(error.orig)}", "start it or correct DATABASE_URL")]
     problem = missing(database.engine())
     apart = abs(now - time())
     return [
@@ -72,21 +76,68 @@ def _cluster() -> list[Finding]:
     """Whether somebody works, sends and looks after the rest; and jobs that nobody would ever take up."""
     with database.engine().connect() as connection:
         now = reading.health(connection)
-    alive = sum(now.workers.get(state, 0) for state in ("alive", "not_consuming"))
-    deaf, gone = now.workers.get("not_consuming", 0), now.workers.get("missing", 0)
+        versions, forgotten = reading.versions(connection), reading.forgotten(connection)
+        snapshots = reading.snapshots(connection, LONG_SNAPSHOT)
+    alive = sum(now.workers.get(state, 0) for state in ("alive", "not_consuming", "draining"))
+    idle = now.workers.get("draining", 0)
+    waited_for = {one.queue.partition(".")[0] for one in now.unserved}
+    silent, gone = now.workers.get("not_consuming", 0), now.workers.get("missing", 0)
     return [
         Finding(alive > 0, f"{alive} workers are alive", "start some: dramatiq pipeline.actors --processes 4"),
-        Finding(deaf == 0, f"{deaf} workers do not consume all of their queues", "see: pipeline workers"),
+        *([Finding(idle < alive, f"{idle} workers are draining", "pipeline drain WORKER --undo")] if idle else ()),
+        Finding(silent == 0, f"{silent} workers do not consume all of their queues", "see: pipeline workers"),
         Finding(gone == 0, f"{gone} workers are missing", "maintenance takes their jobs back within a minute"),
         Finding(now.relay, _led("the relay", now.relay), NOBODY),
         Finding(now.relay_lag < LATE, f"the relay is {now.relay_lag:.0f} s late", "see the log of its worker"),
         Finding(now.maintenance, _led("maintenance", now.maintenance), NOBODY),
+        Finding(
+            now.unconfirmed < 2 * settings.get().heartbeat_seconds + LATE / 4,
+            f"RabbitMQ has confirmed all but the last {now.unconfirmed:.0f} s",
+            "it takes no messages while it has an alarm: free memory or disk there (rabbitmq-diagnostics alarms)",
+        ),
         *(_unserved(one.queue, one.jobs) for one in now.unserved),
         *(
             Finding(False, f"{jobs} jobs are in {queue}, which nobody declares", f"pipeline move {queue} PHASE")
             for queue, jobs in now.undeclared
         ),
+        *_versions(versions),
+        *(_forgotten([name for name in forgotten if name not in waited_for]) if alive else ()),
+        *(_snapshot(one) for one in snapshots),
     ]
+
+
+def _versions(versions: dict[str, int]) -> Iterator[Finding]:
+    """Two are well while a new one is rolled out, and not for longer."""
+    named = ", ".join(f"{name or 'unknown'} ({n})" for name, n in versions.items())
+    if len(versions) > 1:
+        cure = "unless a deploy is under way, restart the workers of the older one: pipeline workers"
+        yield Finding(False, f"{len(versions)} versions of the code run side by side: {named}", cure)
+    elif versions:
+        yield Finding(True, f"all workers run the same code: {named}")
+
+
+def _forgotten(workflows: list[str]) -> Iterator[Finding]:
+    """Perhaps on purpose: where jobs wait, that is a finding of its own."""
+    if workflows:
+        named = ", ".join(workflows[:10]) + (", …" if len(workflows) > 10 else "")
+        cure = "is a module missing in PIPELINE_WORKFLOWS of the workers, or a queue among theirs (--queues)?"
+        yield Finding(True, f"no worker that is alive serves {named}; no job waits there. {cure}")
+
+
+def _snapshot(one: reading.Snapshot) -> Finding:
+    return Finding(
+        False,
+        f"session {one.pid} ({one.name}) has had a transaction open for {one.age / 60:.0f} min: vacuum waits for it",
+        f"end that transaction, or the session: SELECT pg_terminate_backend({one.pid})",
+    )
+
+
+def _alarms(config: settings.Settings) -> Iterator[Finding]:
+    """RabbitMQ takes no messages while one is on; only its management API tells."""
+    url = config.rabbitmq_management_url
+    for node, found in (alarms(url.get_secret_value()) if url else {}).items():
+        for alarm in found:
+            yield Finding(False, f"RabbitMQ's {node} takes no messages: {alarm.replace('_', ' ')}", ALARMS[alarm])
 
 
 def _led(what: str, led: bool) -> str:
@@ -123,7 +174,9 @@ def _rabbitmq(config: settings.Settings) -> list[Finding]:
                     )
                 )
     connection.close()
-    management = config.rabbitmq_management_url
-    known = "RabbitMQ's management API is known" if management else "RABBITMQ_MANAGEMENT_URL is not set: not needed"
-    found.append(Finding(True, known))
-    return found
+    known = (
+        "RabbitMQ's management API is known"
+        if config.rabbitmq_management_url
+        else "RABBITMQ_MANAGEMENT_URL is not set: not needed"
+    )
+    return [*found, Finding(True, known), *_alarms(config)]

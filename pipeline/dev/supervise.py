@@ -12,6 +12,8 @@ from pathlib import Path
 from time import monotonic
 
 STEADY = 30.0
+# How soon a second wish to stop is noticed.
+HURRY = 0.1
 PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -55,7 +57,7 @@ class Supervisor:
         self._programs = programs
         self._say = say
         self._start = start
-        self._stop = threading.Event()
+        self._stop, self._hurry = threading.Event(), threading.Event()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._threads = [threading.Thread(target=self._keep, args=(p,), name=p.name, daemon=True) for p in programs]
 
@@ -64,13 +66,14 @@ class Supervisor:
             thread.start()
 
     def stop(self) -> None:
-        """Ask every program to stop, wait for its grace, then kill what is left."""
+        """Ask every program to stop, wait for its grace or a second wish to stop, then kill what is left."""
         self._stop.set()
         for program in self._running.values():
             _signal(program, signal.SIGTERM)
         deadline = monotonic() + max((p.grace for p in self._programs), default=0)
         for thread in self._threads:
-            thread.join(max(0.0, deadline - monotonic()))
+            while thread.is_alive() and monotonic() < deadline and not self._hurry.is_set():
+                thread.join(HURRY)
         for program in self._running.values():
             _signal(program, signal.SIGKILL)
 
@@ -79,7 +82,12 @@ class Supervisor:
         self._stop.wait()
 
     def ask_to_stop(self) -> None:
-        self._stop.set()
+        """Asked for a second time: at once."""
+        (self._hurry if self._stop.is_set() else self._stop).set()
+
+    @property
+    def hurried(self) -> bool:
+        return self._hurry.is_set()
 
     def _keep(self, program: Program) -> None:
         deaths = 0

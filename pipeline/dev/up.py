@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from pipeline import settings
 from pipeline.declare.errors import BadInput
 from pipeline.dev import services
+from pipeline.dev.services.state import make_folder
 from pipeline.dev.supervise import Program, Supervisor
 
-SANDBOX = 8099
+SANDBOX, DASHBOARD = 8099, 8080
 
 
 def run(*, processes: int, threads: int, with_sandbox: bool, folder: Path, say: Callable[[str], None]) -> None:
@@ -24,6 +27,33 @@ def run(*, processes: int, threads: int, with_sandbox: bool, folder: Path, say: 
             f"port {SANDBOX} is in use, by another sandbox? Stop it, or start without --sandbox and use that one"
         )
     private = not ("DATABASE_URL" in os.environ and "RABBITMQ_URL" in os.environ)
+    with alone(folder) if private else nullcontext():
+        _run(processes, threads, with_sandbox=with_sandbox, folder=folder, private=private, say=say)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """The one that runs on the private servers of this folder; it stops them in the end."""
+    make_folder(folder)
+    with (folder / "up.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise BadInput(
+                f"pipeline up runs in this folder already (process {file.read().strip() or 'unknown'}), and its end "
+                "stops the servers. Stop it first, start more workers with dramatiq pipeline.actors, or choose another "
+                "--folder"
+            ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def _run(
+    processes: int, threads: int, *, with_sandbox: bool, folder: Path, private: bool, say: Callable[[str], None]
+) -> None:
     ours = private and services.running(folder) is None
     if private:
         say("starting private PostgreSQL and RabbitMQ …")
@@ -36,7 +66,7 @@ def run(*, processes: int, threads: int, with_sandbox: bool, folder: Path, say: 
         )
     try:
         _migrate()
-        os.environ.setdefault("PIPELINE_API_PORT", str(_free_port(8080)))
+        os.environ.setdefault("PIPELINE_API_PORT", str(_free_port(DASHBOARD)))
         if with_sandbox:
             # Scraping lets no loopback address through unless it is named.
             os.environ.setdefault("PIPELINE_SANDBOX_URL", f"http://127.0.0.1:{SANDBOX}")
@@ -45,14 +75,23 @@ def run(*, processes: int, threads: int, with_sandbox: bool, folder: Path, say: 
             signal.signal(number, lambda *_: supervisor.ask_to_stop())
         supervisor.start()
         say(f"{processes} workers with {threads} threads each are up; Ctrl-C stops everything")
-        say(f"  dashboard http://127.0.0.1:{os.environ['PIPELINE_API_PORT']}/")
+        say(f"  dashboard {_dashboard(int(os.environ['PIPELINE_API_PORT']))}")
         supervisor.wait()
-        say("stopping …")
+        grace = settings.get().shutdown_grace_seconds
+        say(f"stopping: jobs that run have {grace:g} s, then they are released; Ctrl-C again ends everything at once")
         supervisor.stop()
+        if supervisor.hurried:
+            say("everything was killed; jobs that ran go on at the next start")
     finally:
         if ours:
             services.stop(folder)
     say("stopped")
+
+
+def _dashboard(port: int) -> str:
+    """Its address, and why it is not the usual one."""
+    taken = port != DASHBOARD and _free_port(DASHBOARD) != DASHBOARD
+    return f"http://127.0.0.1:{port}/{f' (port {DASHBOARD} is taken)' if taken else ''}"
 
 
 def programs(processes: int, threads: int, *, with_sandbox: bool, log: Path | None = None) -> list[Program]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -11,8 +11,9 @@ from sqlalchemy import Connection
 
 from pipeline.declare.errors import BadInput
 from pipeline.declare.states import Status
-from pipeline.store.gateway import client
+from pipeline.store.gateway import client, control
 from pipeline.store.gateway.client import Where
+from pipeline.store.gateway.control import Actor
 
 # Jobs a transaction, and jobs that are counted.
 AT_ONCE = 1000
@@ -49,6 +50,24 @@ def cancel(reason: str) -> Act:
 def replay(connection: Connection, ids: list[UUID]) -> int:
     """Starts them again, with fresh budgets."""
     return client.replay_many(connection, ids, None)
+
+
+def noted(act: Act, actor: Actor, action: str, where: Where, reason: str | None) -> Act:
+    """Who does it is written down with it, and which jobs they are."""
+
+    def do(connection: Connection, ids: list[UUID]) -> int:
+        done = act(connection, ids)
+        detail = {"where": described(where)}
+        control.record(connection, actor, action, reason=reason, jobs=done, ids=ids, detail=detail)
+        return done
+
+    return do
+
+
+def described(where: Where) -> dict[str, str]:
+    """The filter, as people write it."""
+    named = {("id" if name == "prefix" else name): value for name, value in asdict(where).items() if value is not None}
+    return {name: str(value) for name, value in named.items()}
 
 
 def part(connection: Connection, where: Where, before: UUID | None, act: Act, limit: int = AT_ONCE) -> Part:

@@ -57,6 +57,7 @@ def submit(
     key: str | None = None,
     batch: UUID | None = None,
     due: datetime | None = None,
+    delay: timedelta | None = None,
     traceparent: str | None = None,
     rate_limit: str | None = None,
     unique: Unique | None = None,
@@ -71,8 +72,8 @@ def submit(
 
     ``caller``: a session or connection of SQLAlchemy, psycopg, asyncpg or Django; what is async is awaited.
     ``priority``: 0 to 9, 9 goes first. ``key``: the same key gives the same job. ``batch``: see ``open_batch``.
-    ``due``: not before. ``traceparent``: joins the caller's trace. ``rate_limit``: what it shares with other jobs
-    outside, one rate and one pause.
+    ``due``: not before. ``delay``: not before so long after now. ``traceparent``: joins the caller's trace.
+    ``rate_limit``: what it shares with other jobs outside, one rate and one pause.
 
     ``unique``: how long the key, or without one the body, stays the job's. ``"open"``: until it has ended; a further
     submit is answered with it. A ``timedelta``: for so long. ``"replace"``: as open, but while the job waits unsent a
@@ -81,7 +82,17 @@ def submit(
     ``tags``: up to 20 words to find jobs by. ``expires``: a job that has not begun by then fails and never starts.
     """
     keys = None if key is None else [key]
-    check(jobs=1, priority=priority, keys=keys, unique=unique, debounce=debounce, due=due, tags=tags, expires=expires)
+    check(
+        jobs=1,
+        priority=priority,
+        keys=keys,
+        unique=unique,
+        debounce=debounce,
+        due=due,
+        delay=delay,
+        tags=tags,
+        expires=expires,
+    )
     call = client.submit_many(
         workflow,
         [encode_body(workflow, body)],
@@ -89,6 +100,7 @@ def submit(
         keys=keys,
         batch=batch,
         due=due,
+        delay=delay,
         traceparent=traceparent,
         rate_limit=rate_limit,
         unique=unique,
@@ -120,6 +132,7 @@ def submit_many(
     keys: Sequence[str | None] | None = None,
     batch: UUID | None = None,
     due: datetime | None = None,
+    delay: timedelta | None = None,
     traceparent: str | None = None,
     rate_limit: str | None = None,
     unique: Unique | None = None,
@@ -130,8 +143,17 @@ def submit_many(
     """Submit any number of jobs in one round trip, in their order."""
     if not bodies:
         return known(caller, [])
-    n = len(bodies)
-    check(jobs=n, priority=priority, keys=keys, unique=unique, debounce=debounce, due=due, tags=tags, expires=expires)
+    check(
+        jobs=len(bodies),
+        priority=priority,
+        keys=keys,
+        unique=unique,
+        debounce=debounce,
+        due=due,
+        delay=delay,
+        tags=tags,
+        expires=expires,
+    )
     call = client.submit_many(
         workflow,
         [encode_body(workflow, body, f"body {place}") for place, body in enumerate(bodies, 1)],
@@ -139,6 +161,7 @@ def submit_many(
         keys=keys,
         batch=batch,
         due=due,
+        delay=delay,
         traceparent=traceparent,
         rate_limit=rate_limit,
         unique=unique,

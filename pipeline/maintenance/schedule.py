@@ -79,8 +79,9 @@ def lost_messages(connection: Wire) -> bool:
 
 
 def prune(connection: Wire) -> int:
-    """Every hour: finished jobs beyond their keeping are deleted, in small batches."""
+    """Every hour: finished jobs beyond their keeping are deleted, in small batches, and old entries of the audit."""
     config = settings.get()
+    sweeps.prune_audit(connection, config.keep_audit_days)
     return sweeps.prune(connection, config.keep_days, config.keep_failed_days)
 
 

@@ -25,6 +25,12 @@ def prune(connection: Wire, keep_days: float, keep_failed_days: float | None, ba
             return total
 
 
+def prune_audit(connection: Wire, keep_days: float, batch: int = 1000) -> None:
+    """Forget who did what before that, in small batches."""
+    while upkeep.prune_audit(connection, keep_days * 86400, batch) == batch:
+        pass
+
+
 class Report:
     """Queue statistics, pool states and what ended since the last time, in the log.
 

@@ -20,10 +20,15 @@ from pipeline.observe.instruments import BOUNDS, outcomes
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from pipeline.store.gateway.reading import PhaseNow, RateLimitNow, WorkersNow
+    from pipeline.store.gateway.reading import Leader, PhaseNow, RateLimitNow, Signals, WorkersNow
 
 CAP = 10_000
 # What alerts look at.
+FINAL = ("succeeded", "failed", "cancelled")
+# What pipeline.count_ended adds up; the bounds are those that it has.
+ADDED_UP = ("queue_time.", "job_time.", "finished.", "submitted.")
+QUEUE_BOUNDS = ("0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60", "300", "900", "3600", "inf")
+JOB_BOUNDS = ("0.1", "0.5", "1", "5", "10", "30", "60", "300", "900", "3600", "14400", "86400", "inf")
 ENDS = frozenset({"succeeded", "retried", "exhausted", "failed", "crashed", "poisoned"})
 
 
@@ -36,6 +41,9 @@ class Cluster:
     rate_limits: list[RateLimitNow]
     relay_lag: float
     counters: dict[str, int]
+    signals: Signals
+    leaders: list[Leader]
+    versions: dict[str, int]
 
 
 def render(cluster: Cluster, connection: Connection) -> bytes:
@@ -63,6 +71,8 @@ class _Collector(Collector):
         lag = GaugeMetricFamily("pipeline_relay_lag_seconds", "how late the relay is with what could be sent now")
         lag.add_metric([], self._cluster.relay_lag)
         yield lag
+        yield from _signals(self._cluster)
+        yield from _jobs(self._cluster.counters, self._cluster.phases)
         yield from _counters(self._cluster.counters, [phase.queue for phase in self._cluster.phases])
 
 
@@ -104,7 +114,7 @@ def _workers(workers: list[WorkersNow]) -> Iterator[Metric]:
         ("age", "pipeline_worker_heartbeat_age_seconds", "the oldest heartbeat among them"),
     ):
         family = GaugeMetricFamily(name, said, labels=["state"])
-        for state in ("alive", "not_consuming", "missing"):
+        for state in ("alive", "draining", "not_consuming", "missing"):
             family.add_metric([state], float(getattr(found[state], column)) if state in found else 0)
         yield family
 
@@ -140,7 +150,7 @@ def _counters(counters: dict[str, int], queues: list[str]) -> Iterator[Metric]:
     yield ended
     rest = CounterMetricFamily("pipeline_events", "everything else that workers count", labels=["event"])
     for name, n in counters.items():
-        if name not in used and not name.startswith(("duration.", "lag.")):
+        if name not in used and not name.startswith(("duration.", "lag.", *ADDED_UP)):
             rest.add_metric([name], n)
     yield rest
 
@@ -159,8 +169,49 @@ def _lag(counters: dict[str, int]) -> HistogramMetricFamily:
     return family
 
 
-def _add_histogram(family: HistogramMetricFamily, labels: list[str], counters: dict[str, int], prefix: str) -> None:
-    counts = list(accumulate(counters.get(f"{prefix}.{bound}", 0) for bound in BOUNDS))
+def _add_histogram(
+    family: HistogramMetricFamily,
+    labels: list[str],
+    counters: dict[str, int],
+    prefix: str,
+    bounds: tuple[str, ...] = BOUNDS,
+) -> None:
+    counts = list(accumulate(counters.get(f"{prefix}.{bound}", 0) for bound in bounds))
     if counts[-1]:
-        marks = [("+Inf" if bound == "inf" else bound, float(n)) for bound, n in zip(BOUNDS, counts, strict=True)]
+        marks = [("+Inf" if bound == "inf" else bound, float(n)) for bound, n in zip(bounds, counts, strict=True)]
         family.add_metric(labels, marks, counters.get(f"{prefix}.ms", 0) / 1000)
+
+
+def _signals(cluster: Cluster) -> Iterator[Metric]:
+    schedules = GaugeMetricFamily("pipeline_schedule_lag_seconds", "how late the oldest moment of a schedule is")
+    schedules.add_metric([], cluster.signals.schedule_lag)
+    snapshot = GaugeMetricFamily("pipeline_oldest_snapshot_age_seconds", "of a transaction that keeps rows from vacuum")
+    snapshot.add_metric([], cluster.signals.snapshot_age)
+    led = GaugeMetricFamily("pipeline_leader", "1 while somebody leads", labels=["leader"])
+    age = GaugeMetricFamily("pipeline_leader_age_seconds", "since when the present leader leads", labels=["leader"])
+    for one in cluster.leaders:
+        led.add_metric([one.name], int(one.led))
+        if one.age is not None:
+            age.add_metric([one.name], one.age)
+    versions = GaugeMetricFamily("pipeline_workers_by_version", "living workers by their code", labels=["version"])
+    for version, n in cluster.versions.items():
+        versions.add_metric([version], n)
+    yield from (schedules, snapshot, led, age, versions)
+
+
+def _jobs(counters: dict[str, int], phases: list[PhaseNow]) -> Iterator[Metric]:
+    """Jobs from their submission to their end; added up by the leader of maintenance."""
+    waited = HistogramMetricFamily(
+        "pipeline_queue_time_seconds", "from when an attempt could start to when it did", labels=["queue"]
+    )
+    took = HistogramMetricFamily("pipeline_job_duration_seconds", "from submission to end", labels=["workflow"])
+    submitted = CounterMetricFamily("pipeline_jobs_submitted", "jobs submitted", labels=["workflow"])
+    finished = CounterMetricFamily("pipeline_jobs_finished", "jobs that ended", labels=["workflow", "status"])
+    for phase in phases:
+        _add_histogram(waited, [phase.queue], counters, f"queue_time.{phase.queue}", QUEUE_BOUNDS)
+    for workflow in dict.fromkeys(phase.workflow for phase in phases):
+        _add_histogram(took, [workflow], counters, f"job_time.{workflow}", JOB_BOUNDS)
+        submitted.add_metric([workflow], counters.get(f"submitted.{workflow}", 0))
+        for status in FINAL:
+            finished.add_metric([workflow, status], counters.get(f"finished.{workflow}.{status}", 0))
+    yield from (waited, took, submitted, finished)

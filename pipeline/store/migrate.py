@@ -29,6 +29,8 @@ FOLDERS = (
     "batches",
     "waits",
     "schedules",
+    "audit",
+    "bulk",
     "verify",
     "views",
 )

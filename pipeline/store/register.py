@@ -13,17 +13,24 @@ from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.registry import DeclaredWorkflow
 from pipeline.store.gateway import schedules
 
+# What an operator has set stays in force (pipeline.set_pool, pipeline.set_rate).
 UPSERT = text("""
     INSERT INTO pipeline.phases (workflow, phase, position, queue, actor, pool, queue_limit, max_attempts, max_crashes,
-                        stale_after, isolated, throttle_count, throttle_seconds)
+                        stale_after, isolated, throttle_count, throttle_seconds,
+                        declared_pool, declared_throttle_count, declared_throttle_seconds)
     VALUES (:workflow, :phase, :position, :queue, :actor, :pool, :queue_limit, :max_attempts, :max_crashes,
-            make_interval(secs => :stale_after), :isolated, :throttle_count, :throttle_seconds)
+            make_interval(secs => :stale_after), :isolated, :throttle_count, :throttle_seconds,
+            :pool, :throttle_count, :throttle_seconds)
     ON CONFLICT (workflow, phase) DO UPDATE SET position = excluded.position, actor = excluded.actor,
-        pool = excluded.pool, queue_limit = excluded.queue_limit, max_attempts = excluded.max_attempts,
+        pool = CASE WHEN phases.pool_is_set THEN phases.pool ELSE excluded.pool END,
+        queue_limit = excluded.queue_limit, max_attempts = excluded.max_attempts,
         max_crashes = excluded.max_crashes, stale_after = excluded.stale_after, isolated = excluded.isolated,
-        throttle_count = excluded.throttle_count, throttle_seconds = excluded.throttle_seconds
-    WHERE (phases.position, phases.pool, phases.queue_limit, phases.max_attempts, phases.max_crashes,
-           phases.stale_after, phases.isolated, phases.throttle_count, phases.throttle_seconds)
+        throttle_count = CASE WHEN phases.rate_is_set THEN phases.throttle_count ELSE excluded.throttle_count END,
+        throttle_seconds = CASE WHEN phases.rate_is_set THEN phases.throttle_seconds ELSE excluded.throttle_seconds END,
+        declared_pool = excluded.pool, declared_throttle_count = excluded.throttle_count,
+        declared_throttle_seconds = excluded.throttle_seconds
+    WHERE (phases.position, phases.declared_pool, phases.queue_limit, phases.max_attempts, phases.max_crashes,
+           phases.stale_after, phases.isolated, phases.declared_throttle_count, phases.declared_throttle_seconds)
         IS DISTINCT FROM (excluded.position, excluded.pool, excluded.queue_limit, excluded.max_attempts,
            excluded.max_crashes, excluded.stale_after, excluded.isolated, excluded.throttle_count,
            excluded.throttle_seconds)
@@ -42,7 +49,8 @@ RETIRE = text(
 KNOWN = text("SELECT DISTINCT workflow FROM pipeline.phases WHERE workflow = ANY (:workflows)")
 IN_FORCE = text("""
     SELECT workflow, phase, pool, queue_limit, max_attempts, max_crashes,
-           extract(epoch FROM stale_after)::float AS stale_after, isolated, throttle_count, throttle_seconds
+           extract(epoch FROM stale_after)::float AS stale_after, isolated, throttle_count, throttle_seconds,
+           declared_pool, declared_throttle_count, declared_throttle_seconds, pool_is_set, rate_is_set
     FROM pipeline.phases WHERE (CAST(:workflows AS text[]) IS NULL OR workflow = ANY (:workflows)) AND position > 0
     ORDER BY workflow, position
 """)
@@ -161,8 +169,10 @@ def _differences(
         yield Difference(workflow.name, ", ".join(only_one_has) or None, "chain", *chains)
     for row in in_force:
         for option, code in declared.get(row["phase"], {}).items():
-            if row[option] != code:
-                yield Difference(workflow.name, row["phase"], option, row[option], code)
+            # What an operator has set differs on purpose.
+            declared_there = row.get(f"declared_{option}", row[option])
+            if declared_there != code:
+                yield Difference(workflow.name, row["phase"], option, declared_there, code)
 
 
 def _different_turns(connection: Connection, declared: Mapping[str, DeclaredWorkflow]) -> Iterator[Difference]:

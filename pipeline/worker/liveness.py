@@ -20,6 +20,8 @@ from pipeline.store.gateway.liveness import (
     NotHeld,
     Report,
     heartbeat,
+    is_draining,
+    listen,
     refund_crashes,
     register,
     sign_off,
@@ -44,7 +46,8 @@ def new_worker_id(name: str | None) -> str:
 class Liveness:
     """Holds the lock, beats for all jobs of the process in one statement, and tells attempts that they must stop.
 
-    ``report`` is what a heartbeat says beside the jobs.
+    ``report`` is what a heartbeat says beside the jobs; ``drain`` is called when an operator wants that this worker
+    takes nothing new, or jobs again.
     """
 
     def __init__(
@@ -57,6 +60,8 @@ class Liveness:
         queues: list[str],
         beat: float,
         report: Callable[[], Report],
+        version: str = "",
+        drain: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self._dsn = dsn
         self.worker_id = worker_id
@@ -65,6 +70,9 @@ class Liveness:
         self._queues = queues
         self._beat = beat
         self._report = report
+        self._version = version
+        self._drain = drain
+        self._draining = False
         self._held = held
         self._refunds: dict[UUID, int] = {}
         self._waiter = Waiter()
@@ -86,8 +94,10 @@ class Liveness:
             pid=os.getpid(),
             threads=self._threads,
             queues=self._queues,
+            version=self._version,
         )
         take_lock(self._connection, self.worker_no)
+        listen(self._connection)
         self._next_beat = monotonic() + self._beat
         self._thread.start()
 
@@ -114,14 +124,28 @@ class Liveness:
                 if connection is None:
                     self._come_back()
                 elif self._waiter.wait(connection, pause):
-                    connection.pgconn.consume_input()
-                    if self._hung_up():
-                        raise psycopg.OperationalError("the server closed the connection")
+                    self._heard(connection)
                 elif monotonic() >= self._next_beat:
                     self._heartbeat(connection)
             except psycopg.Error as error:
                 self._failed(error)
         self._say_goodbye()
+
+    def _heard(self, connection: Wire) -> None:
+        """The server closed the connection, or an operator wants something of a worker: of this one, perhaps."""
+        connection.pgconn.consume_input()
+        if self._hung_up():
+            raise psycopg.OperationalError("the server closed the connection")
+        while (notice := connection.pgconn.notifies()) is not None:
+            if notice.extra == str(self.worker_no).encode():
+                self._next_beat = monotonic()
+
+    def _obey(self, connection: Wire) -> None:
+        if (wanted := is_draining(connection, self.worker_no)) == self._draining:
+            return
+        self._draining = wanted
+        log.warning("draining: no new jobs are taken" if wanted else "jobs are taken again")
+        self._drain(wanted)
 
     def _failed(self, error: psycopg.Error) -> None:
         if self._failures % EVERY == 0:
@@ -139,6 +163,7 @@ class Liveness:
     def _come_back(self) -> None:
         connection = connect(self._dsn, "liveness")
         take_lock(connection, self.worker_no)
+        listen(connection)
         self._back_since = monotonic()
         self._connection = connection
         count("liveness.reconnects")
@@ -155,6 +180,7 @@ class Liveness:
         self._failures = 0
         self._tell({(attempt.job_id, attempt.fence): attempt for attempt in claims}, lost)
         self._refund(connection)
+        self._obey(connection)
 
     def _refund(self, connection: Wire) -> None:
         asked = dict(self._refunds)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
-from pipeline.declare.errors import BadInput
+from pipeline.declare.errors import BadInput, what_was_said
 from pipeline.declare.registry import workflows
 from pipeline.observe import logs
 from pipeline.settings import Settings
@@ -19,6 +19,7 @@ from pipeline.store.register import introduce, register
 
 log = logs.get("pipeline.prepare")
 PATIENCE = 30.0
+NOTHING_LOADED = "set PIPELINE_WORKFLOWS to the modules that declare them, for example PIPELINE_WORKFLOWS=shop.jobs"
 NEXT = 'if this code is the newer, run "pipeline migrate" with it; otherwise start the newer code here'
 
 
@@ -32,6 +33,8 @@ def prepare(config: Settings) -> None:
         migrate_all(engine)
     elif problem := missing(engine):
         log.warning(problem)
+    if not workflows():
+        log.warning("no workflow is loaded, so this worker takes no job", next=NOTHING_LOADED)
     with engine.begin() as connection:
         differences = introduce(connection, workflows().values(), config.stale_seconds)
     for one in differences:
@@ -56,7 +59,7 @@ def reach(engine: Engine, config: Settings, patience: float = PATIENCE) -> None:
             with engine.connect():
                 return
         except OperationalError as error:
-            said = str(error.orig).strip().splitlines()[-1]
+            said = what_was_said(error.orig)
             if monotonic() > deadline:
                 address = urlsplit(config.dsn)
                 raise BadInput(

@@ -44,6 +44,7 @@ from pipeline.store.gateway.liveness import Report
 from pipeline.store.group_commit import Committer, Completed, Completion
 from pipeline.store.shared_writes import SharedWrites
 from pipeline.worker import startup
+from pipeline.worker.code import code_version, resident_memory
 from pipeline.worker.deadlines import GRACE, Watch
 from pipeline.worker.essential import essential_thread
 from pipeline.worker.event_loop import EventLoop
@@ -152,6 +153,8 @@ class WorkerProcess:
             queues=queues,
             beat=settings.heartbeat_seconds,
             report=self._report,
+            version=settings.code_version or code_version(),
+            drain=inbound.drain,
         )
         self.watch = Watch(self.held, self._abandon)
         self.liveness.start()
@@ -228,6 +231,8 @@ class WorkerProcess:
             not_consuming=self.inbound.not_consuming(),
             unstarted=orjson.dumps(self.inbound.unstarted()).decode(),
             stuck=self.stuck.now if self.stuck else 0,
+            memory=resident_memory(),
+            stuck_jobs=self.stuck.jobs() if self.stuck else (),
         )
 
     def _abandon(self, attempt: Attempt) -> None:

@@ -45,7 +45,7 @@ class StuckThreads:
         self._dramatiq = dramatiq_worker
         self._replaced = replaced
         self._lock = threading.Lock()
-        self._stuck: set[Delivery] = set()
+        self._stuck: dict[Delivery, str] = {}
         self._loops = 0
         self.draining = False
 
@@ -64,10 +64,14 @@ class StuckThreads:
         """How many there are: threads, and coroutines that did not end when they were cancelled."""
         return len(self._stuck)
 
+    def jobs(self) -> list[str]:
+        """The jobs that they were stuck in, up to a hundred."""
+        return list(self._stuck.values())[:100]
+
     def came_back(self, delivery: Delivery) -> None:
         """What was given up ended after all. A thread's place is taken, so it ends."""
         with self._lock:
-            self._stuck.discard(delivery)
+            self._stuck.pop(delivery, None)
 
     def _settle(self, attempt: Attempt) -> None:
         log = self._worker.log
@@ -86,16 +90,16 @@ class StuckThreads:
         if isinstance(attempt.runner, Runner):
             self._leave(attempt)
         elif isinstance(attempt.runner, WorkerThread):
-            self._replace(attempt.runner, attempt.delivery)
+            self._replace(attempt.runner, attempt.delivery, str(attempt.job_id))
         try:
             attempt.end_session(_terminate)
         except SQLAlchemyError as error:
             log.warning("the session of a stuck thread could not be ended", error=str(error))
         settle_for_good(self._worker, attempt, interrupted)
 
-    def _replace(self, thread: WorkerThread, delivery: Delivery) -> None:
+    def _replace(self, thread: WorkerThread, delivery: Delivery, job: str) -> None:
         with self._lock:
-            self._stuck.add(delivery)
+            self._stuck[delivery] = job
         thread.stop()
         if thread in self._dramatiq.workers:
             self._dramatiq.workers.remove(thread)
@@ -110,7 +114,7 @@ class StuckThreads:
         """A coroutine that does not end takes no thread with it, unless it blocks the event loop."""
         assert self._worker.loop is not None
         with self._lock:
-            self._stuck.add(attempt.delivery)
+            self._stuck[attempt.delivery] = str(attempt.job_id)
         if self._worker.loop.abandoned(attempt):
             self._loops += 1
             if self._loops >= MOST_LOOPS and not self.draining:

@@ -6,7 +6,17 @@ from dataclasses import replace
 from datetime import timedelta
 
 from chaos.hooked import Hooked
-from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, StepCall, Waited, reconcile
+from chaos.reconcile import (
+    Absence,
+    Attempt,
+    Effect,
+    Evidence,
+    JobRow,
+    Scheduled,
+    StepCall,
+    Waited,
+    reconcile,
+)
 from tests.chaos.moments import JOB, NOON, OTHER, at
 
 PHASES = ("first", "second")
@@ -233,3 +243,11 @@ def test_hooks_that_come_twice_or_not_at_all_or_for_another_end_are_found() -> N
     assert "told that it is failed" in reconcile(early, []).unexplained[0]
     back = Attempt(JOB, 2, "second", "released", "victim-7", at(-1), at(0.5), "it came back: not charged")
     assert not reconcile(replace(early, attempts=[early.attempts[0], back, *early.attempts[2:]]), [])
+
+
+def test_a_moment_of_a_schedule_without_a_job_is_lost_and_one_with_two_is_doubled() -> None:
+    fine = Scheduled("often", due=9, moments=9, jobs=9)
+    assert not reconcile(replace(honest(), scheduled=[fine]), [])
+    assert reconcile(replace(honest(), scheduled=[replace(fine, moments=8, jobs=8)]), []).lost
+    for wrong in (replace(fine, jobs=10), replace(fine, moments=10, jobs=10)):
+        assert reconcile(replace(honest(), scheduled=[wrong]), []).duplicated

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 from psycopg.types.datetime import TimestamptzLoader
+from sqlalchemy import Engine, create_engine
 
 from pipeline.dev.services import Servers
 from pipeline.store import engine as engines
@@ -69,3 +70,11 @@ def wire(servers: Servers, lasting: Lasting, database: Db) -> Iterator[Wire]:
     """One as the engine's own threads have it."""
     with engines.connect(servers.postgres.url(lasting.name), "test") as connection:
         yield connection
+
+
+@pytest.fixture
+def engine(servers: Servers, lasting: Lasting, database: Db) -> Iterator[Engine]:
+    """One of SQLAlchemy's, as commands and the API have it."""
+    made = create_engine(servers.postgres.url(lasting.name).replace("postgresql://", "postgresql+psycopg://"))
+    yield made
+    made.dispose()

@@ -97,6 +97,26 @@ def test_cancelling_a_job_cancels_its_children_and_theirs(database: Db) -> None:
     assert steps.one(database, "SELECT count(*) FROM pipeline.batches WHERE completed_at IS NULL") == 0
 
 
+@pytest.mark.parametrize("held", [False, True], ids=["at once", "later, because somebody has the batch"])
+def test_a_job_that_was_cancelled_with_its_children_continues_with_their_ends_when_it_is_replayed(
+    database: Db, connect: Connect, held: bool
+) -> None:
+    hold, app = steps.held(database, "triple"), connect()
+    batch = spawn(database, hold, 3)
+    end(database, children(database, batch)[0])
+    with app.transaction():
+        if held:
+            app.execute("SELECT 1 FROM pipeline.batches WHERE id = %s FOR UPDATE", (batch,))
+        assert steps.cancel(database, hold.job) and steps.replay(database, hold.job)
+        assert waits(database, hold.job) == (f"children:{batch}" if held else None)
+    assert steps.one(database, "SELECT pipeline.finish_batches()") is False
+    told = {"batch": str(batch), "total": 3, "failed": 2, "policy": "best_effort"}
+    assert results(database, hold.job) == {phases(database)[0]: told}
+    assert [row["job_id"] for row in steps.admit(database)] == [hold.job]
+    ends = steps.rows(database, "SELECT status FROM pipeline.ends(%s, NULL, 0, 10)", batch)
+    assert [row["status"] for row in ends] == ["succeeded", "cancelled", "cancelled"]
+
+
 @pytest.mark.parametrize(("policy", "how"), [("all", "fail"), ("any", "complete")])
 def test_one_end_may_be_enough_and_the_other_children_are_cancelled(database: Db, policy: str, how: str) -> None:
     hold = steps.held(database, "triple")

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine
 
 from pipeline import BadInput, Job, Workflow, schedule, schedules
 from pipeline.declare import registry
 from pipeline.declare.registry import workflows
-from pipeline.dev.services import Servers
 from pipeline.store.register import Difference, introduce, register
-from tests.databases import Lasting
 from tests.db import steps
 from tests.db.steps import Db
 
@@ -25,13 +22,6 @@ SEEN = "SELECT name, coalesce(cron, every::text) AS at, source, paused_at IS NOT
 class Audit(BaseModel):
     customer: str
     depth: int = 3
-
-
-@pytest.fixture
-def engine(servers: Servers, lasting: Lasting, database: Db) -> Iterator[Engine]:
-    made = create_engine(servers.postgres.url(lasting.name).replace("postgresql://", "postgresql+psycopg://"))
-    yield made
-    made.dispose()
 
 
 @pytest.fixture

@@ -159,6 +159,10 @@ def _gates(db: Db) -> None:
     db.execute("SELECT pipeline.pause('paced.slowly', 1)")
     steps.rows(db, "SELECT * FROM pipeline.pause_phases('paced', NULL, 'infinity')")
     steps.rows(db, "SELECT * FROM pipeline.resume_phases('paced', 'slowly')")
+    assert steps.one(db, "SELECT pipeline.set_pool('single', 'act', 2)")
+    assert steps.one(db, "SELECT pipeline.set_rate('single', 'act', 20, 1)")
+    assert steps.one(db, "SELECT pipeline.set_pool('single', 'act', NULL, false)")
+    assert steps.one(db, "SELECT pipeline.set_rate('single', 'act', NULL, NULL, false)")
 
 
 def _batches(db: Db) -> None:
@@ -226,6 +230,7 @@ def _waits(db: Db) -> None:
     hold = steps.held(db, "triple")
     assert steps.one(db, "SELECT pipeline.signal_by_link(%s, 'first', '1')", hold.job) == "kept"
     steps.complete(db, hold, following={"event": "approved"})
+    assert steps.cancel(db, hold.job) and steps.replay(db, hold.job)
     assert steps.one(db, "SELECT pipeline.signal(%s, 'approved', '1')", hold.job) == "delivered"
     hold, batch = steps.hold(db, hold.job), uuid4()
     with db.transaction():
@@ -291,6 +296,15 @@ def _operators(db: Db, number: int) -> None:
     steps.rows(db, "SELECT * FROM pipeline.verify(true)")
     db.execute("UPDATE pipeline.workers SET stopped_at = now() - interval '2 days' WHERE no <> %s", (number,))
     steps.one(db, "SELECT pipeline.prune('0', 1000, '0')")
+    assert steps.one(db, "SELECT pipeline.drain('nobody', true)") is False
+    assert steps.one(db, "SELECT pipeline.record('ada', 'api', NULL, 'cancel')") > 0
+    assert steps.one(db, "SELECT pipeline.prune_audit('0', 10)") in (0, 1)
+    steps.fail(db, steps.held(db, "single"))
+    bulk = "SELECT pipeline.begin_bulk('ada', 'api', NULL, 'replay', '{\"status\": \"failed\"}', 1)"
+    number = steps.one(db, bulk)
+    assert steps.one(db, "SELECT pipeline.step_bulk_actions()") > 0
+    assert steps.one(db, "SELECT pipeline.steer_bulk(%s, 'stopped')", number) is False
+    steps.one(db, "SELECT pipeline.count_ended()")
 
 
 def _reports(db: Db) -> None:

@@ -10,13 +10,13 @@ from tests.db.steps import Db, Row
 FOREVER = datetime.max.replace(tzinfo=UTC)
 
 
-def pause(db: Db, workflow: str, phase: str | None = None, until: str = "infinity") -> list[Row]:
+def pause(db: Db, workflow: str | None, phase: str | None = None, until: str = "infinity") -> list[Row]:
     return steps.rows(
         db, "SELECT * FROM pipeline.pause_phases(%s, %s, %s::text::timestamptz) ORDER BY queue", workflow, phase, until
     )
 
 
-def resume(db: Db, workflow: str, phase: str | None = None) -> list[tuple[str, bool]]:
+def resume(db: Db, workflow: str | None, phase: str | None = None) -> list[tuple[str, bool]]:
     found = steps.rows(db, "SELECT * FROM pipeline.resume_phases(%s, %s) ORDER BY queue", workflow, phase)
     return [(row["queue"], row["was_paused"]) for row in found]
 
@@ -76,3 +76,15 @@ def test_a_relay_that_sleeps_is_woken_by_the_resumption(database: Db) -> None:
 
 def test_a_name_that_nobody_has_pauses_nothing(database: Db) -> None:
     assert pause(database, "nonsense") == [] == resume(database, "single", "nonsense")
+
+
+def test_everything_can_be_paused_at_once(database: Db) -> None:
+    """Every phase of every workflow, and each is resumed by itself or with all others."""
+    jobs = [steps.submit(database, "triple"), steps.submit(database)]
+    known = steps.one(database, "SELECT count(*) FROM pipeline.phases")
+    assert len(pause(database, None)) == known
+    assert sent(database) == []
+    assert resume(database, "triple", "first") == [("triple.first", True)]
+    assert sent(database) == jobs[:1]
+    assert len(resume(database, None)) == known
+    assert sent(database) == jobs[1:]

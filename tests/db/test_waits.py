@@ -188,6 +188,37 @@ def test_a_signal_that_commits_while_the_wait_begins_is_found(database: Db, conn
     assert (results(database, hold.job), waits(database, hold.job)) == ({phases(database)[0]: 7}, None)
 
 
+@pytest.mark.parametrize("after", [{}, {"after": 3600}])
+def test_a_job_that_was_cancelled_while_it_waited_waits_again_when_it_is_replayed(
+    database: Db, after: dict[str, Any]
+) -> None:
+    """Nobody has answered: what is told then ends the wait, and nothing else."""
+    job = wait(database, event="approved", **after)
+    until = (steps.waiting(database, job) or {})["due_at"]
+    assert steps.cancel(database, job) and signal(database, job) == "final"
+    for _ in range(2):
+        assert steps.replay(database, job)
+        assert (steps.admit(database), waits(database, job)) == ([], "event:approved")
+        assert (steps.waiting(database, job) or {})["due_at"] == until
+        assert steps.job(database, job)["wait_reason"] == "event"
+        assert steps.cancel(database, job)
+    assert steps.replay(database, job)
+    assert signal(database, job, body={"by": "Ada"}) == "delivered"
+    assert results(database, job) == {phases(database)[0]: {"by": "Ada"}}
+    hold = steps.hold(database, job)
+    steps.fail(database, hold)
+    assert steps.replay(database, job) and waits(database, job) is None
+
+
+def test_a_wait_whose_time_passed_while_its_job_was_cancelled_is_over(database: Db) -> None:
+    job = wait(database, event="approved", after=3600)
+    steps.cancel(database, job)
+    database.execute("UPDATE pipeline.attempts SET due_at = now() WHERE outcome = 'cancelled'")
+    assert steps.replay(database, job)
+    assert [row["job_id"] for row in steps.admit(database)] == [job]
+    assert results(database, job) == {phases(database)[0]: {"default": 1}}
+
+
 def test_signals_to_what_has_ended_or_does_not_exist_are_answered(database: Db) -> None:
     hold = steps.held(database)
     steps.complete(database, hold)
@@ -226,4 +257,28 @@ def test_a_job_with_ten_thousand_waiting_siblings_costs_the_gate_nothing(databas
     [told] = steps.rows(database, plan)[0]["QUERY PLAN"]
     steps.admit(database)
     [told] = steps.rows(database, plan)[0]["QUERY PLAN"]
-    assert told["Plan"]["Shared Hit Blocks"] + told["Plan"]["Shared Read Blocks"] < 200
+    blocks = told["Plan"]["Shared Hit Blocks"] + told["Plan"]["Shared Read Blocks"]
+    looks = [line for one in plans_of(database, "SELECT * FROM pipeline.admit(1, 100)") for line in one.splitlines()]
+    scans = [line.strip() for line in looks if "outbox" in line and ("Scan" in line or "Update" in line)]
+    print("\n" + "\n".join([*scans, f"{blocks} blocks in all"]))
+    assert blocks < 200
+    assert scans and not [line for line in scans if "Seq Scan" in line]
+
+
+def plans_of(db: Db, statement: str) -> list[str]:
+    """What PostgreSQL did for each statement of the functions that this one calls."""
+    said: list[str] = []
+    db.execute("LOAD 'auto_explain'")
+    db.execute("SET auto_explain.log_nested_statements = on; SET auto_explain.log_analyze = on")
+    db.execute("SET auto_explain.log_min_duration = 0; SET client_min_messages = log")
+
+    def note(notice: psycopg.errors.Diagnostic) -> None:
+        said.append(notice.message_primary or "")
+
+    db.add_notice_handler(note)
+    try:
+        db.execute(statement)
+    finally:
+        db.remove_notice_handler(note)
+        db.execute("SET auto_explain.log_min_duration = -1; RESET client_min_messages")
+    return said

@@ -20,4 +20,5 @@ def test_the_committed_page_is_what_the_generator_makes(page: str) -> None:
 
 def test_no_page_is_left_over() -> None:
     """A page that nothing writes would rot."""
-    assert {path.name for path in (ROOT / "docs/reference").iterdir()} == set(PAGES)
+    by_hand = {"errors.md"}  # test_errors.py compares it with the code
+    assert {path.name for path in (ROOT / "docs/reference").iterdir()} - by_hand == set(PAGES)

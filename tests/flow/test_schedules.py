@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from pipeline import schedule
+from pipeline import job as job_of
+from pipeline import schedule, signal, submit
 from tests.leaders import another_clock, kill_leader, stand_by
 from tests.place import Place
+from tests.wait_workflows import race
 
 MANY = 200
 ADD = """SELECT pipeline.schedule('single', 's' || n, p_every => '1 second', p_catch_up_for => '1 minute', p_priority => mod(n, 10))
@@ -18,6 +20,8 @@ EACH = """SELECT s.name, count(j.id) AS jobs, count(DISTINCT m.at) AS moments, m
     FROM pipeline.schedules s LEFT JOIN pipeline.jobs j ON j.tags @> ARRAY['schedule:' || s.name]
         CROSS JOIN LATERAL (SELECT pipeline.moment(j.id) AS at) m
     GROUP BY s.id ORDER BY s.id"""
+# Of all phases: how many jobs wait for the relay alone.
+WAITING = "SELECT sum((waiting->>'sending')::integer) AS n FROM pipeline.stats()"
 
 
 def test_each_moment_has_one_job_however_often_the_leader_is_killed(place: Place) -> None:
@@ -50,3 +54,22 @@ def test_schedules_go_on_while_rabbitmq_is_away(place: Place) -> None:
         place.servers.rabbitmq.create_vhost(place.name)
     jobs = [row["id"] for row in place.rows("SELECT id FROM pipeline.jobs ORDER BY id LIMIT 2")]
     assert {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
+
+
+def test_times_that_jobs_wait_for_are_over_while_rabbitmq_is_away(place: Place) -> None:
+    """A wait for an event, and a due time: what comes later is too late, and the jobs are sent when it is back."""
+    place.load("tests.wait_workflows")
+    place.worker()
+    asked, later = race.submit({"seconds": 2}), submit(None, "single", delay=timedelta(seconds=2))
+    place.until(lambda: asked.status().wait_reason == "event", what="the wait for an event")
+    place.servers.rabbitmq.delete_vhost(place.name)
+    try:
+        for look in (asked.status, job_of(later).status):
+            place.until(lambda look=look: look().wait_reason == "sending", what="the time to be over")  # type: ignore[misc]
+            assert look().due_at is None
+        assert signal(None, asked.id, "answer", "signal") == "kept"
+        assert {row["n"] for row in place.rows(WAITING)} == {2}
+    finally:
+        place.servers.rabbitmq.create_vhost(place.name)
+    assert asked.result(timeout=30) == "timeout"
+    assert place.finished(later)[0]["status"] == "succeeded"

@@ -6,8 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
-from pipeline import submit
+import pytest
+
+from pipeline import BadInput, submit
+from pipeline.dev.up import alone
 from tests.place import ROOT, Place, lives
 
 SCHEDULER = [
@@ -42,6 +46,39 @@ def test_up_supervises_everything_and_stops_cleanly(place: Place) -> None:
         up.wait(60)
     assert up.returncode == 0, (place.folder / "up.log").read_text()
     place.until(lambda: not any(lives(pid) for pid in everybody), 10, "all processes to be gone")
+
+
+def test_a_second_ctrl_c_ends_everything_at_once_and_says_what_becomes_of_the_jobs(place: Place) -> None:
+    """Without it a job that runs has its grace."""
+    log = place.folder / "up.log"
+    with log.open("wb") as said:
+        up = subprocess.Popen(
+            [sys.executable, "-m", "pipeline.front.cli.main", "up", "--processes", "1", "--threads", "1"],
+            cwd=ROOT,
+            env={**os.environ, **place.environment(), "PIPELINE_SHUTDOWN_GRACE_SECONDS": "25"},
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
+    try:
+        job = submit(None, "single", {"do": "sleep", "seconds": 60})
+        place.running(job, timeout=40)
+        everybody = place.pids()
+        up.send_signal(signal.SIGINT)
+        place.until(lambda: "jobs that run have 25 s" in log.read_text(), 10, "the first word")
+    finally:
+        up.send_signal(signal.SIGINT)
+        up.wait(15)
+    assert up.returncode == 0 and "go on at the next start" in log.read_text(), log.read_text()
+    place.until(lambda: not any(lives(pid) for pid in everybody), 5, "all processes to be gone")
+
+
+def test_up_runs_once_in_a_folder(tmp_path: Path) -> None:
+    """Whose end stops the servers, which another one's workers would miss."""
+    with alone(tmp_path), pytest.raises(BadInput, match=rf"already \(process {os.getpid()}\)"), alone(tmp_path):
+        pass
+    with alone(tmp_path):
+        pass
 
 
 def test_two_schedulers_do_no_harm_and_sweeps_do_not_wait_behind_jobs(place: Place) -> None:

@@ -33,6 +33,9 @@ def test_whoever_waits_is_woken_once(tmp_path: Path) -> None:
         pytest.param("NO_MAINTENANCE", "state==4", id="an end that finds the batch held is left there: lost"),
         pytest.param("ONLY_UNCOUNTED", "state==4", id="a parent that was held is not looked at again: lost"),
         pytest.param("NO_ANSWER_KEPT", "woken[0]==1", id="nobody notes that the parent was answered: woken twice"),
+        pytest.param("NO_TIME", "state==4", id="nobody looks whether the time is over: lost"),
+        pytest.param("STALE_TIME", "woken[1]==1", id="the gate does not look again whether the job waits: woken twice"),
+        pytest.param("NO_WAIT_AGAIN", "woken[1]==1", id="a replay does not wait again: continues without an answer"),
     ],
 )
 def test_a_wake_up_without_its_rule_is_lost_or_comes_twice(tmp_path: Path, broken: str, said: str) -> None:

@@ -18,6 +18,7 @@
 #define RUNS_AGAIN 2
 #define WAITS_FOR_EVENT 3
 #define CONTINUES 4
+#define CANCELLED 5
 byte state = RUNS, row = NOBODY;
 bool limited; /* whether the wait for the event has a time limit */
 
@@ -33,7 +34,7 @@ byte locks = 2;  /* so often an application has the job's row for a while */
 
 /* ---- Ghosts ---- */
 byte woken[2];
-bool delivered, out_of_time;
+bool delivered, out_of_time, silent;
 
 inline wake_from_children() { woken[0]++; assert(woken[0] == 1); state = RUNS_AGAIN }
 inline wake_from_event() { woken[1]++; assert(woken[1] == 1); state = CONTINUES }
@@ -152,13 +153,23 @@ active proctype job() {
     state == CONTINUES
 }
 
-/* pipeline.signal, once, at any moment. */
+/* pipeline.signal, once, at any moment; again if the job was cancelled just then. Or never, where the wait ends by itself. */
 active proctype client() {
     bool waits;
+    if
+    :: state != RUNS || true
+    :: state == WAITS_FOR_EVENT && limited -> silent = true; goto over
+    fi;
+again:
+    skip;
 #ifndef SIGNAL_WITHOUT_LOCK
     d_step { row == NOBODY -> row = CLIENT };
 #endif
     d_step { waits = (state == WAITS_FOR_EVENT) };
+    if
+    :: d_step { state == CANCELLED && row == CLIENT -> row = NOBODY }; state != CANCELLED; goto again
+    :: else
+    fi;
     d_step {
         if
 #ifdef NO_SECOND_LOOK
@@ -172,13 +183,37 @@ active proctype client() {
         if
         :: row == CLIENT -> row = NOBODY
         :: else
-        fi }
+        fi };
+over:
+    skip
 }
 
 /* pipeline.admit: the time of the wait is over. It needs the outbox row alone. */
 active proctype relay() {
+#ifdef STALE_TIME
     if
+    :: limited && state == WAITS_FOR_EVENT -> d_step { out_of_time = true; wake_from_event() }
+    :: state == CONTINUES
+    fi
+#else
+    if
+#ifndef NO_TIME
     :: d_step { limited && state == WAITS_FOR_EVENT -> out_of_time = true; wake_from_event() }
+#endif
+    :: state == CONTINUES
+    fi
+#endif
+}
+
+/* Somebody cancels the job while it waits for the event, and replays it. */
+active proctype operator() {
+    if
+    :: d_step { row == NOBODY && state == WAITS_FOR_EVENT -> state = CANCELLED };
+#ifdef NO_WAIT_AGAIN
+        d_step { row == NOBODY -> state = CONTINUES }
+#else
+        d_step { row == NOBODY -> state = WAITS_FOR_EVENT }
+#endif
     :: state == CONTINUES
     fi
 }
@@ -196,6 +231,6 @@ end:
     d_step { timeout ->
         assert(state == CONTINUES);
         assert(woken[0] == 1 && woken[1] == 1 && remaining == 0 && ends == 0);
-        assert(delivered != out_of_time && (out_of_time -> kept : !kept));
+        assert(delivered != out_of_time && (out_of_time -> kept != silent : !kept));
         assert(row == NOBODY && batch == NOBODY && !told) }
 }

@@ -21,7 +21,10 @@ CALLER: Any = object()
         ({"unique": 3600}, "unique is 'open', 'replace' or a timedelta, not 3600"),
         ({"unique": "open", "debounce": HOUR}, "unique and debounce exclude each other"),
         ({"unique": "replace"}, "unique='replace' needs a key"),
-        ({"debounce": HOUR, "due": datetime.now(UTC)}, "debounce and due exclude each other"),
+        ({"debounce": HOUR, "due": datetime.now(UTC)}, "due, delay and debounce exclude each other"),
+        ({"delay": HOUR, "due": datetime.now(UTC)}, "due, delay and debounce exclude each other"),
+        ({"delay": timedelta(0)}, "delay is a time above zero, not 0:00:00"),
+        ({"delay": 5}, "delay is a timedelta, not 5"),
         ({"unique": -HOUR}, "unique is a time above zero, not -1 day, 23:00:00"),
         ({"debounce": timedelta(0)}, "debounce is a time above zero, not 0:00:00"),
         ({"expires": -HOUR}, "expires is a time above zero"),
@@ -79,9 +82,16 @@ def test_each_of_many_jobs_has_its_own_place_among_the_keys(keys: Any) -> None:
         {"unique": HOUR, "tags": ["x" * 64] * 20},
         {"key": "k", "unique": "replace"},
         {"debounce": HOUR},
+        {"delay": HOUR},
     ],
 )
 def test_what_can_be_meant_goes_on(options: dict[str, Any]) -> None:
     """To the caller, who is none here."""
     with pytest.raises(TypeError, match="transaction of PostgreSQL"):
         submit(CALLER, "orders", {}, **options)
+
+
+def test_a_forgotten_session_is_named() -> None:
+    """The name of the workflow stands where the session belongs."""
+    with pytest.raises(TypeError, match="submit\\(None, 'orders'"):
+        submit("orders", {"order": 17})  # type: ignore[call-overload]

@@ -142,6 +142,7 @@ def wrong_ends(job: Job[Audit], look: Ends[Page]) -> str:
 # The workflows that tests/flow/test_waits.py runs, and those of the documentation.
 WAITING = {
     "waits_run": (ROOT / "tests/wait_workflows.py").read_text(),
+    "example_run": (ROOT / "tests/audit_workflow.py").read_text(),
     **{
         name: next(one.text for one in blocks(ROOT / "docs/howto/waits.md") if one.text.startswith(f"# shop/{name}.py"))
         for name in ("refunds", "reminders", "deciding", "asking")

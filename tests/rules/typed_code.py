@@ -230,12 +230,14 @@ def publish(job: Job[Audit], look: list[Page]) -> Done[Report]:
 def use(session: Session, body: Audit, page: Page) -> None:
     job = audit.submit(body, session=session, unique="open", tags=["vip"], expires=timedelta(hours=2))
     assert_type(job.result(timeout=30), Report)
+    audit.submit(body, delay=timedelta(hours=1))
     audit.submit(page, session=session)  # wrong
     audit.submit({"customer": "c-17"}, session=session)  # wrong
     audit.submit(body, session=session, unique="opened")  # wrong
     audit.submit(body, session=session, tags=[1])  # wrong
     audit.submit(body, session=session, expires=7200)  # wrong
     audit.submit(body, session=session, debounce=5)  # wrong
+    audit.submit(body, session=session, delay=5)  # wrong
     audit.submit(body, sesion=session)  # wrong
     text: str = job.result(timeout=30)  # wrong
     job.result(timeot=30)  # wrong

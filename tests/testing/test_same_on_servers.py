@@ -111,6 +111,7 @@ def keyed(run: Run) -> list[dict[str, Any]]:
         run.submit(planned, {"plan": ["snooze"]}, key="d", debounce=minute, tags=["new"]),
         run.submit(planned, {"plan": []}, due=datetime.now(UTC) + hour, expires=minute),
         run.submit(planned, {"plan": []}, expires=minute),
+        run.submit(planned, {"plan": []}, delay=minute),
     ]
     run.drain()
     # The first has not ended when the other one is to be replayed: it is not due.

@@ -101,7 +101,26 @@ def crowds(run: Run) -> list[object]:
     return [answer, len(failed), job.result, job.outcomes, told(job)]
 
 
-STORIES = [audits, families, times, crowds]
+def second_thoughts(run: Run) -> list[object]:
+    """Jobs that are cancelled while they wait, and replayed: for a person, too late for one, for children."""
+    body = {"customer": "c-17", "url": "http://example.org/", "pages": 3, "bad": 1}
+    asked, late = run.submit(audit, body), run.submit(audit, body)
+    mother = run.submit(parent, {"children": ["ok", "sleep"]})
+    run.drain()
+    answers: list[object] = [job.cancel() for job in (asked, late, mother)]
+    answers += [asked.replay(), mother.replay()]
+    run.drain()
+    answers += [(job.status, job.phase, job.wait_reason) for job in (asked, mother)]
+    answers.append(asked.signal("approved", {"by": "Ada"}))
+    run.drain()
+    run.advance(days=7, minutes=1)
+    answers.append(late.replay())
+    run.drain()
+    assert (asked.result.approved_by, late.result.approved_by) == ("Ada", None)
+    return [*answers, *((job.status, job.result) for job in (asked, late, mother)), *all_of(run)]
+
+
+STORIES = [audits, families, times, crowds, second_thoughts]
 
 
 @pytest.fixture(autouse=True)

@@ -100,7 +100,8 @@ class Counted(View):
         if self._is_x(at - 1) and self.tokens[at].tight and self._kind(at - 2) != "number":
             return self._take(whole, range(at - 1, at))
         if self._is_x(at + 1):
-            if self._kind(at + 2) in {"mark", "number"}:
+            behind = at + 3 if self._kind(at + 2) == "word" and self.tokens[at + 2].low in words.OF else at + 2
+            if self._kind(behind) in {"mark", "number"}:
                 self.found.odd.append("a number times a price")
             return self._take(whole, range(at + 1, at + 2))
         bundle = self.tokens[at - 2].low if at > 1 else ""
@@ -150,6 +151,21 @@ class Counted(View):
             return
         self._used.add(at)
         amount.end = at + self._is_sign(at + 1, ".")
+        if not low.isascii() and not amount.rounded:
+            self._add_rest(amount)
+
+    def _add_rest(self, amount: Amount) -> None:
+        """``1万2,800`` and ``3만 5천``: what is counted in smaller units, or in ones right behind."""
+        unit = amount.times
+        while self._kind(amount.end + 1) == "number":
+            at = amount.end + 1
+            counted = self._kind(at + 1) == "word" and self.tokens[at + 1].low in words.EXACT
+            times = words.EXACT[self.tokens[at + 1].low] if counted else 1
+            digits = self.tokens[at].text.replace(",", "")
+            if not digits.isdigit() or int(digits) * times >= unit or not (counted or self._tight(at)):
+                return
+            amount.plus, unit, amount.end = amount.plus + int(digits) * times, times, at + counted
+            self._used.update(range(at, amount.end + 1))
 
     def _doubt(self, amount: Amount) -> None:
         """``Lot 12 350`` may be two numbers, and ``1e5`` is none that a market writes."""

@@ -123,7 +123,7 @@ _SIGNS = {
 }
 # What stands beside a dollar sign: "US $", "$US", "34,99 $ CA".
 _COUNTRIES = _table("""US USD|U.S. USD|CA CAD|C CAD|CAN CAD|CDN CAD|AU AUD|A AUD|AUS AUD|NZ NZD|HK HKD|S SGD|SG SGD
-    NT TWD|MX MXN|MEX MXN|RD DOP|J JMD|TT TTD|EC XCD|BZ BZD|FJ FJD|N NAD|AR ARS|COL COP|B BND|BDS BBD""")
+    NT TWD|MX MXN|MEX MXN|RD DOP|J JMD|TT TTD|EC XCD|BZ BZD|FJ FJD|N NAD|AR ARS|COL COP|B BND|BDS BBD|ARG ARS""")
 # These may also end the words before the sign ("Grade AU $310", "Vitamin C $5"), if a space follows.
 LOOSE = frozenset({"A $", "AU $", "B $", "C $", "J $", "N $", "S $"})
 # Words, in any case.
@@ -158,7 +158,7 @@ def pattern() -> str:
     letter, dollars = r"[^\W\d_]", _any(_DOLLARS)
     names = f"(?i:{_any(_NAMES)}|{_any(CODES - _WORDS)})|{_any(CODES)}|{_any(_EXACT)}"
     return (
-        rf"(?<!{letter})(?:{_any(_COUNTRIES)}|{dollars}) ?\$|(?<!{letter})(?:JPY|CNY|GBP|EUR) ?[¥£€]"
+        rf"(?<!{letter})(?:{_any(_COUNTRIES)}|{dollars}|Mex|Arg|Aus|Can) ?\$|(?<!{letter})(?:JPY|CNY|GBP|EUR) ?[¥£€]"
         rf"|\$ ?(?:US|CAN?|AUS?|NZ|HK|MX)(?!{letter})|{_any(_SIGNS)}|(?<!{letter})(?:{names})(?!{letter})"
     )
 

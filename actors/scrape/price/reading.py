@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
@@ -12,6 +13,8 @@ from actors.scrape.price.roles import Finder
 from actors.scrape.price.tokens import LONGEST, clean, tokens
 from actors.scrape.price.view import Amount, Found
 
+# £1 10s 6d: money of before 1971
+_SHILLINGS = re.compile(r"£ ?\d.*\b\d{1,2} ?s\b|\b\d{1,2} ?s\.?,? ?\d{1,2} ?d\b")
 _COMMA = frozenset({"TND", "LYD"})
 # The amounts to be preferred, best first. Those of no group are never the price.
 _PREFERRED = (("now", "sold", "gross"), ("",), ("net",), ("start",), ("each",), ("estimate", "about"))
@@ -61,8 +64,10 @@ def read(text: str, market: str | None = None, row: str | None = None) -> Readin
         raise Unread("too long", f"{len(text)} characters")
     if row and code_of(row) is None:
         raise Unread("unknown currency", f"the listing names {row[:20]!r}")
-    own = code_of(row) or code_of(market)
-    found = Finder(tokens(clean(text))).find()
+    own, plain = code_of(row) or code_of(market), clean(text)
+    if _SHILLINGS.search(plain):
+        raise Unread("unclear", "shillings and pence")
+    found = Finder(tokens(plain)).find()
     if found.odd:
         raise Unread("unclear", found.odd[0])
     reading = _reading(found, own)
@@ -114,7 +119,8 @@ def _with_marks(found: Found) -> list[Amount]:
 def _is_harmless(amount: Amount) -> bool:
     """A year or an id: four digits or more, ungrouped."""
     plain = amount.text.rstrip(".,")
-    return plain.isdigit() and (len(plain) >= 4 or plain == "1") and not amount.rounded
+    counts = amount.rounded or amount.times > 1
+    return plain.isdigit() and (len(plain) >= 4 or plain == "1") and not counts
 
 
 def _ranges(amounts: list[Amount]) -> list[tuple[Amount, Amount]]:
@@ -141,7 +147,7 @@ def _value(amount: Amount, own: str | None) -> _Value:
         value = read_number(amount.text, decimals(currency) if currency else None, currency in _COMMA)
     except BadNumber as error:
         raise Unread("bad number", str(error)) from None
-    value *= amount.times * (1000 if mark and mark.thousands else 1)
+    value = value * amount.times * (1000 if mark and mark.thousands else 1) + amount.plus
     return _Value(value / 100 if mark and mark.minor else value, currency, amount)
 
 

@@ -118,6 +118,8 @@ class Finder(Counted):
         if text == "~" and not (last is not None and last.end == at - 1):
             return "about"
         if text == "/" and last is not None and last.end == at - 1 and self._kind(at + 1) == "word":
+            if self.tokens[at + 1].low in words.SPAN | words.INSTALMENT:
+                self.found.odd.append("a price for a span of time")
             last.role = last.role or "each"
         return "" if text == ")" else pending
 

@@ -22,6 +22,7 @@ class Amount:
     segment: int
     marks: list[Mark] = field(default_factory=list)
     times: int = 1
+    plus: int = 0  # of 1万2,800: what stands behind the ten thousands
     rounded: bool = False
     role: str = ""
     unclear: bool = False

@@ -92,6 +92,7 @@ EITHER = {
     "each": """each|ea|apiece|a piece|per piece|per coin|per item|per unit|per oz|per gram|je|pro stück|
         pro münze|stückpreis|la pièce|l'unité|cada uno|la unidad|cada|cadauno|l'uno|per stuk|per styck|styck|
         pr stk|stykket|za sztukę|za kus|darabja|за штуку|за шт""",
+    "other": "face value|face|over spot|above spot|over melt|nennwert|nominal|valeur faciale|valor facial",
     "off": "off|reduction|reduziert|de réduction|de descuento|di sconto|zniżki|引き",
 }
 # Known, and of no meaning for the amount.
@@ -135,6 +136,8 @@ _SPAN = """d|h|m|s|min|mins|minute|minutes|sec|secs|hr|hrs|hour|hours|day|days|w
     years|std|stunde|stunden|minuten|tag|tage|tagen|woche|wochen|monate|jahre|jour|jours|heure|heures|
     semaines|mois|ans|día|días|horas|minutos|semanas|meses|años|giorni|ore|dagen|uur|weken|dagar|timmar|dage|
     timer|dager|dni|godz|hodin|дней|дня|день|часов|часа|час|мин|日|時間|分|天|小时"""
+# What stands behind the bar of a price that is paid again and again; "h" and "m" are there, too.
+_INSTALMENT = "mo|mth|mon|monat|monats|jahr|mois|mes|mês|mese|maand|mnd|mån|md|mies|měs|wk|yr|an|año|anno|ano"
 _SIZE = "mm|cm|km|in|inch|g|gr|gm|gram|grams|kg|mg|oz|ozt|toz|lb|lbs|carat|karat|kt|k|fine|th|st|nd|rd"
 _ID = """lot|lot no|lot nr|lot number|los|los nr|losnr|item|item no|article|artikel|artikelnr|art|art nr|
     art no|ref|sku|id|auction|auktion|cert|no|nr|num|number|nº|n°|lote|lotto|kavel|objekt|položka|pozycja|лот|
@@ -166,6 +169,7 @@ BEFORE_WORDS, EITHER_WORDS = _phrases(BEFORE), _phrases(EITHER)
 NOTHING, POST_FREE, JOIN, THING = _words(_NOTHING), _words(_POST_FREE), _words(_JOIN), _words(_THING)
 BUNDLE, OF, FOR, COUNT = _words(_BUNDLE), _words(_OF), _words(_FOR), _words(_COUNT)
 SPAN, SIZE, ID, NUMBERS = _words(_SPAN), _words(_SIZE), _words(_ID), _NUMBERS
+INSTALMENT = _words(_INSTALMENT)
 ALL = frozenset().union(
     BEFORE_WORDS, EITHER_WORDS, NOTHING, POST_FREE, JOIN, THING, BUNDLE, OF, FOR, COUNT, SPAN, SIZE, ID, ROUND, EXACT
 )

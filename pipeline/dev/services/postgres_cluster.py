@@ -21,17 +21,27 @@ def prepare_cluster(folder: Path, state: State) -> Path:
     make_folder(folder)
     recorded = state.read()
     if recorded.get("initialised"):
-        data = Path(recorded["place"]) / "data"
-        if data.is_dir():
-            _forget_dead_postmaster(data)
-            return data
-        raise ServiceError(f"PostgreSQL's data folder {data} is gone: remove {folder} to begin with an empty one.")
+        data = _found(folder, state, Path(recorded["place"]))
+        _forget_dead_postmaster(data)
+        return data
     place = _reachable_place(folder, unprivileged_account())
     password = secrets.token_hex(16)
     state.update(place=str(place), password=password, user=USER)
     _initdb(place, password, unprivileged_account())
     state.update(initialised=True)
     return place / "data"
+
+
+def _found(folder: Path, state: State, place: Path) -> Path:
+    """The data, also after the folder was moved with them in it."""
+    for known in (place, folder.resolve() / "postgres"):
+        if (known / "data").is_dir():
+            state.update(place=str(known))
+            return known / "data"
+    raise ServiceError(
+        f"PostgreSQL's data folder {place / 'data'} is gone. If it was moved, move it back to there or into {folder}. "
+        f"Only if nothing in it is needed any more: remove {folder} to begin with an empty one."
+    )
 
 
 def binary(name: str) -> str:

@@ -10,6 +10,8 @@ from fastapi.openapi.utils import get_openapi
 
 from pipeline.declare.extension import extensions, load
 from pipeline.front.api import dead, events, health, jobs, many, overview, results, schedules, session, stats, workflows
+from pipeline.front.api.control import audit, bulk, phases
+from pipeline.front.api.control import workers as control_workers
 from pipeline.front.api.http import errors
 from pipeline.front.api.http.guessing import Guessing
 from pipeline.front.api.http.remember import Remembered
@@ -24,7 +26,10 @@ from pipeline.settings import Settings
 from pipeline.store.gateway import reading
 
 # Before the jobs, whose ids are places in the same paths.
-PARTS = (many, jobs, results, signals, workflows, schedules, dead, overview, events, links, session, health)
+PARTS = (
+    *(many, jobs, results, signals, workflows, schedules, dead, overview, phases, control_workers, audit, bulk),
+    *(events, links, session, health),
+)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -62,6 +67,9 @@ def _metrics() -> bytes:
             rate_limits=reading.rate_limits(connection),
             relay_lag=reading.relay_lag(connection),
             counters=reading.counters(connection),
+            signals=reading.signals(connection),
+            leaders=reading.leaders(connection),
+            versions=reading.versions(connection),
         )
         return metrics.render(cluster, connection)
 

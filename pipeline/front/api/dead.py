@@ -8,6 +8,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from sqlalchemy import Connection
 
 from pipeline.front import dead_jobs
 from pipeline.front.api.http.auth import Operator, Viewer
@@ -19,7 +20,7 @@ from pipeline.front.api.http.shorten import shorten
 from pipeline.front.api.many import Words
 from pipeline.front.api.models import JobRow
 from pipeline.front.database import transaction
-from pipeline.store.gateway import client
+from pipeline.store.gateway import client, control
 
 router = APIRouter(prefix="/v1/dead", tags=["dead letters"])
 READ = problems(401, 403, 422, 503)
@@ -75,6 +76,7 @@ class Choice(BaseModel):
 class Replay(Choice):
     """With ``per_second`` the jobs start one after another at that rate, timed in PostgreSQL."""
 
+    reason: Text | None = Field(default=None, description="why, for the audit")
     per_second: Annotated[float, Field(ge=0.01, le=10_000, allow_inf_nan=False)] | None = None
 
 
@@ -125,15 +127,33 @@ def jobs(
 
 
 @router.post("/replay", status_code=202, responses=CHANGE)
-def replay(who: Operator, wish: Replay) -> Done:  # noqa: ARG001
+def replay(who: Operator, wish: Replay) -> Done:
     """Start failed jobs again, with fresh budgets; those that are not failed any more are left alone."""
-    return _apply(wish, lambda connection, ids: client.replay_many(connection, ids, wish.per_second))
+    detail = {"cause": _cause(wish), "per_second": wish.per_second}
+
+    def act(connection: Connection, ids: list[UUID]) -> int:
+        done = client.replay_many(connection, ids, wish.per_second)
+        control.record(connection, who.actor, "replay", reason=wish.reason, jobs=done, ids=ids, detail=detail)
+        return done
+
+    return _apply(wish, act)
 
 
 @router.post("/discard", responses=CHANGE)
-def discard(who: Operator, wish: Discard) -> Done:  # noqa: ARG001
+def discard(who: Operator, wish: Discard) -> Done:
     """Take failed jobs off the dead letters."""
-    return _apply(wish, lambda connection, ids: client.discard_many(connection, ids, wish.reason))
+
+    def act(connection: Connection, ids: list[UUID]) -> int:
+        done = client.discard_many(connection, ids, wish.reason)
+        detail = {"cause": _cause(wish)}
+        control.record(connection, who.actor, "discard", reason=wish.reason, jobs=done, ids=ids, detail=detail)
+        return done
+
+    return _apply(wish, act)
+
+
+def _cause(wish: Choice) -> str | None:
+    return None if wish.group is None else dead_jobs.Group.named(wish.group).cause
 
 
 def _apply(wish: Choice, act: dead_jobs.Act) -> Done:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from pipeline.declare.options import MOST_TAGS, OneJob, Until
 from pipeline.declare.registry import body_codec
 from pipeline.declare.states import Status
+from pipeline.front.advice import advice
 from pipeline.front.api.http.auth import Operator, Viewer
 from pipeline.front.api.http.cursors import decode_cursor, encode_cursor
 from pipeline.front.api.http.fields import Body, JobId, Moment, Name, Priority, Seconds, Tag, Text, typed
@@ -25,7 +26,7 @@ from pipeline.front.api.models import Accepted, AttemptLog, Changed, JobDetail, 
 from pipeline.front.database import transaction
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
-from pipeline.store.gateway import client
+from pipeline.store.gateway import client, control
 from pipeline.store.gateway.callers import run
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -42,6 +43,7 @@ class NewJob(BaseModel):
     body: Body = Field(default_factory=dict)
     priority: Priority = 0
     due: Moment | None = Field(default=None, description="not before this moment")
+    delay: Seconds | None = Field(default=None, description="not before so long after now")
     unique: Until | Seconds | None = Field(
         default=None, description="how long the key, or without one the body, stays the job's: open, replace or seconds"
     )
@@ -58,6 +60,7 @@ class NewJob(BaseModel):
             "priority": self.priority,
             "due": self.due,
             "unique": timedelta(seconds=unique) if isinstance(unique, float) else unique,
+            "delay": None if self.delay is None else timedelta(seconds=self.delay),
             "debounce": None if self.debounce is None else timedelta(seconds=self.debounce),
             "tags": self.tags,
             "expires": timedelta(seconds=expires) if isinstance(expires, float) else expires,
@@ -133,6 +136,7 @@ def show(who: Viewer, job_id: JobId) -> JobDetail:  # noqa: ARG001
     return JobDetail(
         job=JobRow.model_validate(row),
         waits_for=found["waits_for"],
+        advice=advice(found),
         due_at=found["due_at"],
         body=shorten(row["body"]),
         whole=shorten(row["body"]) == row["body"],
@@ -179,10 +183,13 @@ def show_attempt(who: Viewer, job_id: JobId, fence: Annotated[int, Path(ge=1, lt
 
 
 @router.post("/{job_id}/cancel", responses=CHANGE)
-def cancel(who: Operator, job_id: JobId, why: Reason | None = None) -> Changed:  # noqa: ARG001
+def cancel(who: Operator, job_id: JobId, why: Reason | None = None) -> Changed:
     """Cancel a job that has not ended. Nothing of a running attempt is kept."""
+    reason = (why or Reason()).reason
     with transaction() as connection:
-        done = steer.cancel(connection, job_id, (why or Reason()).reason)
+        done = steer.cancel(connection, job_id, reason)
+        if done:
+            control.record(connection, who.actor, "cancel", reason=reason, jobs=1, ids=[job_id])
         status = _status(connection, job_id)
     if not done:
         raise conflict(f"job {job_id} has already finished: it is {status}")
@@ -194,15 +201,20 @@ class Again(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     body: Body | None = Field(default=None, description="in place of the job's body; results of earlier phases stay")
+    reason: Text | None = Field(default=None, description="why, for the audit")
 
 
 @router.post("/{job_id}/replay", status_code=202, responses=CHANGE)
-def replay(who: Operator, job_id: JobId, wish: Again | None = None) -> Changed:  # noqa: ARG001
+def replay(who: Operator, job_id: JobId, wish: Again | None = None) -> Changed:
     """Start the phase of a failed or cancelled job again, with fresh budgets, and with another body if one is given."""
     body = wish.body if wish is not None else None
     with transaction() as connection:
         encoded = None if body is None else _encoded(connection, job_id, body)
         done = run(connection, client.replay(job_id, encoded))
+        if done:
+            detail = None if body is None else {"body": "another"}
+            reason = wish.reason if wish is not None else None
+            control.record(connection, who.actor, "replay", reason=reason, jobs=1, ids=[job_id], detail=detail)
         status = _status(connection, job_id)
     if not done:
         raise conflict(

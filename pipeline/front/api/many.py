@@ -81,6 +81,12 @@ class CancelMany(Many):
     reason: Text = "cancelled by request"
 
 
+class ReplayMany(Many):
+    """With a reason, for the audit."""
+
+    reason: Text | None = None
+
+
 class Some(BaseModel):
     """How many it was. ``next``: where to go on, null when all were looked at."""
 
@@ -97,15 +103,17 @@ def count(who: Viewer, wanted: Annotated[Wanted, Depends()], cursor: Cursor = No
 
 
 @router.post("/cancel", responses=CHANGE)
-def cancel(who: Operator, wish: CancelMany) -> Some:  # noqa: ARG001
+def cancel(who: Operator, wish: CancelMany) -> Some:
     """Cancel jobs that match and have not ended. Nothing of running attempts is kept."""
-    return _do(wish, many.to_cancel(wish.where.as_where()), many.cancel(wish.reason))
+    where = many.to_cancel(wish.where.as_where())
+    return _do(wish, where, many.noted(many.cancel(wish.reason), who.actor, "cancel", where, wish.reason))
 
 
 @router.post("/replay", status_code=202, responses=CHANGE)
-def replay(who: Operator, wish: Many) -> Some:  # noqa: ARG001
+def replay(who: Operator, wish: ReplayMany) -> Some:
     """Start jobs that match and are failed again, or cancelled ones, with fresh budgets."""
-    return _do(wish, many.to_replay(wish.where.as_where()), many.replay)
+    where = many.to_replay(wish.where.as_where())
+    return _do(wish, where, many.noted(many.replay, who.actor, "replay", where, wish.reason))
 
 
 def _do(wish: Many, where: Where, act: many.Act) -> Some:

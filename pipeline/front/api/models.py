@@ -130,6 +130,7 @@ class JobDetail(BaseModel):
 
     job: JobRow
     waits_for: str | None = Field(description="why it does not run just now")
+    advice: str | None = Field(description="what somebody has to do about it: no worker, an alarm of RabbitMQ")
     due_at: datetime | None = Field(description="until when, if it waits for a time")
     body: dict[str, Any]
     whole: bool = Field(description="whether nothing of the body was cut")
@@ -190,7 +191,11 @@ class Worker(BaseModel):
     started_at: datetime
     heartbeat_at: datetime
     age: float = Field(description="seconds since the last heartbeat")
-    state: str = Field(description="alive, not_consuming, missing, stopped or died")
+    state: str = Field(description="alive, draining, not_consuming, missing, stopped or died")
+    version: str = Field(description="PIPELINE_CODE_VERSION, or a digest of the files with its workflows")
+    memory: int | None = Field(description="bytes that its process has in memory, without child processes")
+    draining_at: datetime | None = Field(description="since when it takes nothing new")
+    stuck_jobs: list[UUID] = Field(description="jobs that were settled without the thread that is stuck in them")
     not_consuming: list[str] = Field(description="queues that it should consume and does not")
     stuck: int = Field(description="threads in a call that cannot be interrupted; others took their places")
     running: int

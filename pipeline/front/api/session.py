@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.front.api.http.auth import Viewer, role_of_token
+from pipeline.front.api.http.auth import Viewer, holder_of_token
 from pipeline.front.api.http.responses import problems
 from pipeline.front.api.http.tokens import COOKIE, SESSION_SECONDS, Role, Tokens
 
@@ -25,13 +25,15 @@ class Session(BaseModel):
     """Who is signed in."""
 
     role: Role
+    name: str | None = Field(default=None, description="what the token's holder is called")
     open: bool = Field(description="true if no tokens are configured: everybody on this machine is operator")
 
 
 @router.get("", responses=problems(401, 403))
 def read(request: Request, who: Viewer) -> Session:
     """The caller's role, or 401."""
-    return Session(role=who.role, open=request.app.state.tokens is None)
+    tokens: Tokens | None = request.app.state.tokens
+    return Session(role=who.role, name=None if tokens is None else who.name, open=tokens is None)
 
 
 @router.post("", responses=problems(400, 401, 403, 413, 422))
@@ -40,7 +42,7 @@ def sign_in(request: Request, response: Response, wish: SignIn) -> Session:
     tokens: Tokens | None = request.app.state.tokens
     if tokens is None:
         return Session(role="operator", open=True)
-    role = role_of_token(request, tokens, wish.token)
+    holder = holder_of_token(request, tokens, wish.token)
     response.set_cookie(
         COOKIE,
         tokens.new_session(wish.token),
@@ -50,7 +52,7 @@ def sign_in(request: Request, response: Response, wish: SignIn) -> Session:
         samesite="strict",
         secure=request.url.scheme == "https",
     )
-    return Session(role=role, open=False)
+    return Session(role=holder.role, name=holder.name, open=False)
 
 
 @router.delete("", status_code=204)

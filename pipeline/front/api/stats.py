@@ -36,6 +36,13 @@ class Phase(BaseModel):
     error: int = Field(description="processors whose worker gives no sign of life")
     paused: bool
     paused_until: datetime | None = Field(description="null while paused = until somebody resumes it")
+    throttle_count: int | None = Field(description="at most so many are sent")
+    throttle_seconds: float | None = Field(description="in so many seconds")
+    pool_is_set: bool = Field(description="the pool is an operator's, in place of declared_pool")
+    declared_pool: int | None
+    rate_is_set: bool = Field(description="the rate is an operator's, in place of the declared one")
+    declared_throttle_count: int | None
+    declared_throttle_seconds: float | None
     oldest_seconds: float | None = Field(description="age of the oldest job that waits for a thread")
     ended_per_second: float = Field(description="attempts that ended, over the last minute")
     succeeded_per_second: float

@@ -34,6 +34,11 @@ class PhaseInForce(BaseModel):
     isolated: bool
     throttle_count: int | None = Field(description="at most so many are sent")
     throttle_seconds: float | None = Field(description="in so many seconds")
+    pool_is_set: bool = Field(description="the pool is an operator's, in place of declared_pool")
+    declared_pool: int | None
+    rate_is_set: bool = Field(description="the rate is an operator's, in place of the declared one")
+    declared_throttle_count: int | None
+    declared_throttle_seconds: float | None
 
 
 class WorkflowInForce(BaseModel):

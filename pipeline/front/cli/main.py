@@ -10,12 +10,12 @@ import typer
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from pipeline import __version__
-from pipeline.declare.errors import BadInput
+from pipeline.declare.errors import BadInput, what_was_said
 from pipeline.declare.extension import extensions, load
 from pipeline.dev.services import ServiceError, use_private_servers
-from pipeline.front.cli import api, phases, run, schedules, verify, watch, workers, workflows
+from pipeline.front.cli import api, audit, keys, phases, run, schedules, verify, watch, workers, workflows
+from pipeline.front.cli.jobs import bulk, dead, show
 from pipeline.front.cli.jobs import commands as jobs
-from pipeline.front.cli.jobs import dead, show
 from pipeline.front.cli.waits import commands as waits
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import LOCKED, is_locked
@@ -26,7 +26,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Durable jobs in phases, on Dramatiq, RabbitMQ and PostgreSQL.",
 )
-for part in (run, jobs, show, waits, workers, phases, workflows, schedules, dead, verify, watch, api):
+for part in (
+    run,
+    jobs,
+    show,
+    waits,
+    workers,
+    phases,
+    keys,
+    workflows,
+    schedules,
+    dead,
+    bulk,
+    verify,
+    audit,
+    watch,
+    api,
+):
     part.add_to(app)
 
 
@@ -64,7 +80,7 @@ def _refused(error: DBAPIError) -> NoReturn:
     if is_locked(error):
         _say(LOCKED, 1)
     if isinstance(error, OperationalError):
-        said = str(error.orig).strip().splitlines()[-1]
+        said = what_was_said(error.orig)
         _say(f'PostgreSQL does not answer: {said}\n  check DATABASE_URL, or run "pipeline services start"', 3)
     hint = ' (run "pipeline migrate"?)' if "does not exist" in str(error.orig) else ""
     _say(f"PostgreSQL refused: {str(error.orig).strip().splitlines()[0]}{hint}", 3)

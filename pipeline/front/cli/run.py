@@ -86,6 +86,8 @@ def migrate(
 
     changed = upgrade(settings.get())
     out.print("the database was upgraded" if changed else "the database is up to date", highlight=False)
+    if not workflows():
+        out.print("no workflow is loaded: set PIPELINE_WORKFLOWS, for example PIPELINE_WORKFLOWS=shop.jobs")
     for workflow in workflows().values():
         out.print(f"  {workflow.name}: {' → '.join(phase.spec.name for phase in workflow.phases)}", highlight=False)
     _change_rights(grants, revoke or [])

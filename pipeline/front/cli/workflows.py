@@ -50,10 +50,20 @@ def show(as_json: Json = False) -> None:
 
 
 def _row(phase: dict[str, Any]) -> list[str]:
-    throttle = f"{phase['throttle_count']} in {phase['throttle_seconds']:g} s" if phase["throttle_count"] else ""
+    rate = _rate(phase["throttle_count"], phase["throttle_seconds"])
+    if phase["rate_is_set"]:
+        declared = _rate(phase["declared_throttle_count"], phase["declared_throttle_seconds"])
+        rate = f"{rate or 'none'} (set; declared {declared or 'none'})"
+    pool = str(phase["pool"] or "")
+    if phase["pool_is_set"]:
+        pool = f"{pool or 'none'} (set; declared {phase['declared_pool'] or 'none'})"
     counts = [str(phase[name]) for name in ("queue_limit", "max_attempts", "max_crashes")]
     isolated = "yes" if phase["isolated"] else ""
-    return [phase["phase"], str(phase["pool"] or ""), *counts, f"{phase['stale_after']:g} s", isolated, throttle]
+    return [phase["phase"], pool, *counts, f"{phase['stale_after']:g} s", isolated, rate]
+
+
+def _rate(count: int | None, seconds: float | None) -> str:
+    return "" if count is None else f"{count} in {seconds:g} s"
 
 
 @lru_cache(maxsize=1)

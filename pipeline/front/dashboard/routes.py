@@ -24,7 +24,10 @@ POLICY = (
 )
 # A browser keeps the files, and asks each time whether they changed: after an upgrade nobody sees old ones.
 HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
-VIEWS = ("/", "/jobs", "/jobs/{job_id}", "/jobs/{job_id}/children", "/dead", "/workers", "/batches")
+VIEWS = (
+    *("/", "/jobs", "/jobs/{job_id}", "/jobs/{job_id}/children", "/dead", "/batches"),
+    *("/phases", "/workers", "/workers/{worker_id}", "/bulk", "/audit"),
+)
 SERVED = frozenset({".js", ".css", ".svg"})
 
 

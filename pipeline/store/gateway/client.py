@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 # What a caller does in its own transaction, whatever connection it has.
 SUBMIT = Statement(
-    "SELECT pipeline.submit_many(%s, %s::jsonb[], %s::integer, %s::uuid, %s, %s::text[], %s::timestamptz, %s, %s,"
-    " %s::interval, %s::text[], coalesce(%s::timestamptz, now() + %s::interval))"
+    "SELECT pipeline.submit_many(%s, %s::jsonb[], %s::integer, %s::uuid, %s, %s::text[],"
+    " coalesce(%s::timestamptz, now() + %s::interval), %s, %s, %s::interval, %s::text[],"
+    " coalesce(%s::timestamptz, now() + %s::interval))"
 )
 CANCEL = Statement("SELECT pipeline.cancel(%s::uuid, %s)")
 REPLAY = Statement("SELECT pipeline.replay(%s::uuid, NULL, NULL, %s::jsonb)")
@@ -68,6 +69,7 @@ def submit_many(
     keys: Sequence[str | None] | None,
     batch: UUID | None,
     due: datetime | None,
+    delay: timedelta | None,
     traceparent: str | None,
     rate_limit: str | None,
     unique: Unique | None,
@@ -85,6 +87,7 @@ def submit_many(
         traceparent,
         None if keys is None else as_array(keys),
         _text(due),
+        _text(delay),
         rate_limit,
         _text(unique),
         _text(debounce),

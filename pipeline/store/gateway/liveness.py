@@ -10,15 +10,19 @@ from uuid import UUID
 if TYPE_CHECKING:
     from pipeline.store.engine import Wire
 
-REGISTER = "INSERT INTO pipeline.workers (id, host, pid, threads, queues) VALUES (%s, %s, %s, %s, %s) RETURNING no"
+REGISTER = """INSERT INTO pipeline.workers (id, host, pid, threads, queues, version)
+    VALUES (%s, %s, %s, %s, %s, %s) RETURNING no"""
 TAKE_LOCK = "SELECT pg_advisory_lock('pipeline.workers'::regclass::oid::integer, %s)"
-HEARTBEAT = "SELECT job_id, fence, status FROM pipeline.heartbeat(%s, %s::uuid[], %s::bigint[], %s, %s, %s, %s, %s)"
+HEARTBEAT = """SELECT job_id, fence, status
+    FROM pipeline.heartbeat(%s, %s::uuid[], %s::bigint[], %s, %s, %s, %s, %s, %s, %s::uuid[])"""
+LISTEN = "LISTEN pipeline_worker"
+DRAINING = "SELECT draining_at IS NOT NULL FROM pipeline.workers WHERE no = %s"
 REFUND = "SELECT pipeline.refund_crash(%s, %s::uuid[], %s::bigint[])"
 SIGN_OFF = "UPDATE pipeline.workers SET stopped_at = CASE WHEN %s THEN now() END, leaving = %s WHERE no = %s"
 
 
 class Report(NamedTuple):
-    """What a heartbeat says of the process; ``counters`` and ``unstarted`` are JSON.
+    """What a heartbeat says of the process; ``counters`` and ``unstarted`` are JSON, ``memory`` is in bytes.
 
     ``confirmed_at``: all that was sent before is confirmed.
     """
@@ -28,6 +32,8 @@ class Report(NamedTuple):
     not_consuming: list[str]
     unstarted: str
     stuck: int
+    memory: int | None = None
+    stuck_jobs: Sequence[str] = ()
 
 
 class NotHeld(NamedTuple):
@@ -38,9 +44,11 @@ class NotHeld(NamedTuple):
     status: str
 
 
-def register(connection: Wire, worker_id: str, *, host: str, pid: int, threads: int, queues: Sequence[str]) -> int:
+def register(
+    connection: Wire, worker_id: str, *, host: str, pid: int, threads: int, queues: Sequence[str], version: str = ""
+) -> int:
     """The new worker's number."""
-    row = connection.execute(REGISTER, (worker_id, host, pid, threads, queues)).fetchone()
+    row = connection.execute(REGISTER, (worker_id, host, pid, threads, queues, version)).fetchone()
     assert row is not None
     number: int = row[0]
     return number
@@ -55,8 +63,19 @@ def heartbeat(
     connection: Wire, worker_id: str, jobs: Sequence[UUID], fences: Sequence[int], report: Report
 ) -> list[NotHeld]:
     """Beat for these jobs. Returns those that the worker no longer holds."""
-    values = (worker_id, [str(job) for job in jobs], fences, *report)
+    values = (worker_id, [str(job) for job in jobs], fences, *report[:-1], list(report.stuck_jobs))
     return [NotHeld._make(row) for row in connection.execute(HEARTBEAT, values).fetchall()]
+
+
+def listen(connection: Wire) -> None:
+    """Be told at once when an operator wants something of a worker; the notice has its number."""
+    connection.execute(LISTEN)
+
+
+def is_draining(connection: Wire, worker_no: int) -> bool:
+    """Whether an operator has asked this worker to take nothing new."""
+    row = connection.execute(DRAINING, (worker_no,)).fetchone()
+    return row is not None and bool(row[0])
 
 
 def refund_crashes(connection: Wire, worker_id: str, fences: Mapping[UUID, int]) -> list[UUID]:

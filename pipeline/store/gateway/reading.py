@@ -10,9 +10,11 @@ from sqlalchemy import Connection, text
 
 from pipeline.store.inspect import ROW
 
-PHASES = text("""SELECT queue, workflow, phase, waiting, queued, running, retryable, failed, pool, busy, error,
-    paused_until IS NOT NULL AS paused, nullif(paused_until, 'infinity') AS paused_until, oldest_seconds
-    FROM pipeline.stats(:cap)""")
+PHASES = text("""SELECT queue, s.workflow, s.phase, waiting, queued, running, retryable, failed, s.pool, busy, error,
+    s.paused_until IS NOT NULL AS paused, nullif(s.paused_until, 'infinity') AS paused_until, oldest_seconds,
+    ph.throttle_count, ph.throttle_seconds, ph.pool_is_set, ph.declared_pool, ph.rate_is_set,
+    ph.declared_throttle_count, ph.declared_throttle_seconds
+    FROM pipeline.stats(:cap) s JOIN pipeline.phases ph USING (queue) ORDER BY s.workflow, ph.position""")
 QUEUES = text("SELECT queue FROM pipeline.phases ORDER BY workflow, position")
 COUNTERS = text("SELECT name, n FROM pipeline.counters ORDER BY name")
 RATE_LIMITS = text("""SELECT name, rate, (paused_until > now())::int AS paused,
@@ -46,6 +48,26 @@ OF_GROUP = "workflow = :workflow AND failed_in = :phase AND cause = :cause"
 DEAD_JOBS = text(f"SELECT {ROW} FROM pipeline.jobs WHERE {OF_GROUP} AND id < :before ORDER BY id DESC LIMIT :limit")  # noqa: S608  fixed columns
 OLDEST_DEAD = text(f"SELECT id FROM pipeline.jobs WHERE {OF_GROUP} ORDER BY id LIMIT :limit")  # noqa: S608  fixed condition
 
+SIGNALS = text("""SELECT
+    (SELECT coalesce(extract(epoch FROM now() - min(s.look_at)), 0)::float8 FROM pipeline.schedules s
+     WHERE s.look_at > '-infinity' AND s.look_at <= now()) AS schedule_lag,
+    (SELECT coalesce(extract(epoch FROM now() - min(a.xact_start)), 0)::float8 FROM pg_catalog.pg_stat_activity a
+     WHERE a.datname = current_database() AND a.backend_xmin IS NOT NULL AND a.pid <> pg_backend_pid()
+    ) AS snapshot_age""")
+LEADERS = text("""SELECT v.name, max(extract(epoch FROM now() - a.xact_start))::float8 AS age, count(l.pid) > 0 AS led
+    FROM (VALUES ('relay', 'pipeline.relay_leader'), ('maintenance', 'pipeline.maintenance_leader')) v(name, view)
+    LEFT JOIN pg_catalog.pg_locks l ON l.relation = CAST(v.view AS regclass) AND l.granted AND l.pid <> pg_backend_pid()
+        AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
+    LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid GROUP BY v.name ORDER BY v.name""")
+VERSIONS = text("""SELECT w.version, count(*) AS n FROM pipeline.workers w
+    WHERE w.stopped_at IS NULL AND pipeline.alive(w.id) GROUP BY w.version ORDER BY w.version""")
+FORGOTTEN = text("""SELECT DISTINCT ph.workflow FROM pipeline.phases ph WHERE ph.position > 0 AND NOT EXISTS (
+        SELECT 1 FROM pipeline.workers w JOIN pipeline.phases o ON o.workflow = ph.workflow AND o.queue = ANY (w.queues)
+        WHERE w.stopped_at IS NULL AND pipeline.alive(w.id)) ORDER BY ph.workflow""")
+SNAPSHOTS = text("""SELECT a.pid, coalesce(nullif(a.application_name, ''), a.usename, 'unknown') AS name,
+    extract(epoch FROM now() - a.xact_start)::float8 AS age FROM pg_catalog.pg_stat_activity a
+    WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND a.backend_xmin IS NOT NULL
+      AND a.xact_start < now() - make_interval(secs => :longer) ORDER BY a.xact_start LIMIT 10""")
 # Whoever leads holds a lock on one of these views; whoever only waits to lead has not been granted it.
 LEADS = text("""SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_locks l WHERE l.granted AND l.pid <> pg_backend_pid()
     AND l.relation = CAST('pipeline.' || :view AS regclass)
@@ -53,8 +75,11 @@ LEADS = text("""SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_locks l WHERE l.grant
 UNSERVED = text("""SELECT ph.queue, count(*) AS jobs
     FROM pipeline.outbox o JOIN pipeline.phases ph ON ph.id = o.phase_id
     WHERE ph.position > 0 AND NOT EXISTS (SELECT 1 FROM pipeline.workers w
-        WHERE w.stopped_at IS NULL AND ph.queue = ANY (w.queues) AND pipeline.alive(w.id))
+        WHERE w.stopped_at IS NULL AND ph.queue = ANY (w.queues) AND w.draining_at IS NULL AND pipeline.alive(w.id))
     GROUP BY ph.queue ORDER BY ph.queue""")
+# Of living workers; while nothing is unconfirmed that is the heartbeat before the last.
+UNCONFIRMED = text("""SELECT coalesce(max(extract(epoch FROM now() - w.confirmed_at)), 0) FROM pipeline.workers w
+    WHERE w.stopped_at IS NULL AND pipeline.alive(w.id)""")
 UNDECLARED = text("SELECT queue, jobs FROM pipeline.undeclared()")
 
 
@@ -72,14 +97,38 @@ class Health(NamedTuple):
     relay: bool
     maintenance: bool
     relay_lag: float
+    unconfirmed: float
     unserved: list[Waiting]
     undeclared: list[Waiting]
+
+
+class Signals(NamedTuple):
+    """How late the oldest schedule is, and how old the oldest snapshot of the database is, in seconds."""
+
+    schedule_lag: float
+    snapshot_age: float
+
+
+class Leader(NamedTuple):
+    """Whether somebody leads, and since how many seconds; None where this role may not know."""
+
+    name: str
+    age: float | None
+    led: bool
+
+
+class Snapshot(NamedTuple):
+    """A session that keeps rows from being vacuumed."""
+
+    pid: int
+    name: str
+    age: float
 
 
 class PhaseNow(NamedTuple):
     """One phase now. ``waiting`` is by reason; ``busy`` and ``error`` count processors of its ``pool``.
 
-    Paused without a ``paused_until``: until somebody resumes it.
+    Paused without a ``paused_until``: until somebody resumes it. ``pool_is_set``: an operator's, not the declared one.
     """
 
     queue: str
@@ -96,6 +145,13 @@ class PhaseNow(NamedTuple):
     paused: bool
     paused_until: datetime | None
     oldest_seconds: float | None
+    throttle_count: int | None = None
+    throttle_seconds: float | None = None
+    pool_is_set: bool = False
+    declared_pool: int | None = None
+    rate_is_set: bool = False
+    declared_throttle_count: int | None = None
+    declared_throttle_seconds: float | None = None
 
 
 class WorkersNow(NamedTuple):
@@ -182,6 +238,31 @@ def rate_limits(connection: Connection) -> list[RateLimitNow]:
     return [RateLimitNow._make(row) for row in connection.execute(RATE_LIMITS)]
 
 
+def signals(connection: Connection) -> Signals:
+    """As they are now."""
+    return Signals._make(connection.execute(SIGNALS).one())
+
+
+def leaders(connection: Connection) -> list[Leader]:
+    """Of maintenance and of the relay."""
+    return [Leader._make(row) for row in connection.execute(LEADERS)]
+
+
+def versions(connection: Connection) -> dict[str, int]:
+    """How many living workers run each version of the code."""
+    return {row.version: row.n for row in connection.execute(VERSIONS)}
+
+
+def forgotten(connection: Connection) -> list[str]:
+    """Workflows that PostgreSQL knows and no living worker serves."""
+    return list(connection.execute(FORGOTTEN).scalars())
+
+
+def snapshots(connection: Connection, longer: float) -> list[Snapshot]:
+    """Of transactions that have been open for longer than so many seconds."""
+    return [Snapshot._make(row) for row in connection.execute(SNAPSHOTS, {"longer": longer})]
+
+
 def counters(connection: Connection) -> dict[str, int]:
     """What all workers have counted, by name."""
     return {name: int(n) for name, n in connection.execute(COUNTERS)}
@@ -249,6 +330,7 @@ def health(connection: Connection) -> Health:
         _leads(connection, "relay_leader"),
         _leads(connection, "maintenance_leader"),
         relay_lag(connection),
+        float(connection.execute(UNCONFIRMED).scalar_one()),
         [Waiting._make(row) for row in connection.execute(UNSERVED)],
         [Waiting._make(row) for row in connection.execute(UNDECLARED)],
     )

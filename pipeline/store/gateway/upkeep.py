@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
 LISTEN = "LISTEN pipeline_maintenance"
 ONE_AT_A_TIME = "SELECT pg_try_advisory_lock('pipeline.installation'::regclass::oid::integer, %s)"
+PRUNE_AUDIT = "SELECT pipeline.prune_audit(make_interval(secs => %s), %s)"
 PRUNE = "SELECT pipeline.prune(make_interval(secs => %s), %s, make_interval(secs => %s))"
 ROLL_UP = "SELECT pipeline.roll_up()"
+STEP_BULK_ACTIONS = "SELECT pipeline.step_bulk_actions()"
+COUNT_ENDED = "SELECT pipeline.count_ended()"
 FINISH_BATCHES = "SELECT pipeline.finish_batches(), pipeline.cancel_superfluous()"
 EXPIRE = "SELECT pipeline.expire_due()"
 # Counted up to ten thousand a phase: a report must not read a million waiting rows.
@@ -104,6 +107,13 @@ def take_sweep_lock(connection: Wire, number: int) -> bool:
     return bool(row and row[0])
 
 
+def prune_audit(connection: Wire, older: float, most: int) -> int:
+    """How many entries of the audit, older than so many seconds, were deleted."""
+    row = connection.execute(PRUNE_AUDIT, (older, most)).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def prune(connection: Wire, keep: float, batch: int, keep_failed: float | None) -> int:
     """Delete at most ``batch`` jobs that finished so many seconds ago; failed ones only if a time is given."""
     row = connection.execute(PRUNE, (keep, batch, keep_failed)).fetchone()
@@ -113,6 +123,18 @@ def prune(connection: Wire, keep: float, batch: int, keep_failed: float | None) 
 def roll_up(connection: Wire) -> None:
     """Note the last minute, once for all processes."""
     connection.execute(ROLL_UP)
+
+
+def step_bulk_actions(connection: Wire) -> float:
+    """Do the next part of what is done with many jobs. The seconds until the next look."""
+    row = connection.execute(STEP_BULK_ACTIONS).fetchone()
+    assert row is not None
+    return float(row[0])
+
+
+def count_ended(connection: Wire) -> None:
+    """Add to the counters what was submitted and what ended since the last time, once for all processes."""
+    connection.execute(COUNT_ENDED)
 
 
 def finish_batches(connection: Wire) -> bool:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from pipeline import settings
 from pipeline.declare.errors import BadInput
 from pipeline.declare.extension import extensions, load
 from pipeline.store import database
@@ -48,11 +49,13 @@ PARTS = 1000
 WORKERS = text("""SELECT w.id, w.host, w.pid, w.threads, w.queues, w.started_at, w.heartbeat_at, w.counters,
     extract(epoch FROM now() - w.heartbeat_at) AS age,
     pipeline.worker_state(w) AS state, w.not_consuming, w.stuck,
-    coalesce(r.n, 0) AS running
+    w.version, w.memory, w.draining_at, w.stuck_jobs, coalesce(r.n, 0) AS running
     FROM pipeline.workers w LEFT JOIN (
         SELECT j.locked_by, count(*) AS n FROM pipeline.running_jobs j GROUP BY 1) r ON r.locked_by = w.id
     WHERE w.stopped_at IS NULL OR w.stopped_at > now() - interval '1 hour'
     ORDER BY w.no DESC LIMIT 200""")
+OF_WORKER = text(f"""SELECT {ROW} FROM pipeline.running_jobs WHERE locked_by = :worker
+    ORDER BY locked_at LIMIT :limit""")  # noqa: S608  fixed columns
 FAILED = text("""SELECT id, workflow, phase, attempts, crashes, error_message, completed_at FROM pipeline.jobs
     WHERE failed_in IS NOT NULL AND workflow = coalesce(:workflow, workflow) ORDER BY id DESC LIMIT :limit""")
 
@@ -86,7 +89,7 @@ def look(connection: Connection, job_id: UUID) -> dict[str, Any] | None:
         "why": None if failed is None else log(connection, job_id, failed),
         "steps": steps,
         "output": output(connection, job_id) if output else None,
-        **waits.look(connection, job_id),
+        **waits.look(connection, job_id, 2 * settings.get().heartbeat_seconds + 1),
     }
 
 
@@ -141,6 +144,11 @@ def workers() -> list[dict[str, Any]]:
 def worker_rows(connection: Connection) -> list[dict[str, Any]]:
     """As ``workers``, in the caller's transaction."""
     return [dict(row) for row in connection.execute(WORKERS).mappings()]
+
+
+def jobs_of_worker(connection: Connection, worker: str, limit: int = 200) -> list[dict[str, Any]]:
+    """What a worker runs, the longest first."""
+    return [dict(row) for row in connection.execute(OF_WORKER, {"worker": worker, "limit": limit}).mappings()]
 
 
 def batches(

@@ -12,6 +12,15 @@ WAITING = text("""SELECT split_part(waits_for, ':', 1) AS reason,
     CASE WHEN waits_for LIKE 'event:%' THEN substr(waits_for, 7) END AS event,
     CASE WHEN waits_for LIKE 'children:%' THEN substr(waits_for, 10)::uuid END AS batch
     FROM pipeline.outbox WHERE job_id = :id AND waits_for IS NOT NULL AND due_at > now()""")
+# Of a job that has not ended: living workers, those of them that take messages of its phase, and whether RabbitMQ has
+# left its message unconfirmed through two heartbeats of its sender.
+HANDS = text("""SELECT ph.queue, w.alive, w.serving,
+        coalesce(o.sent_at < now() - make_interval(secs => :late) AND NOT pipeline.is_confirmed(o), false) AS refused
+    FROM pipeline.jobs j JOIN pipeline.outbox o ON o.job_id = j.id
+    JOIN pipeline.phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase CROSS JOIN LATERAL (
+        SELECT count(*) AS alive, count(*) FILTER (WHERE ph.queue = ANY (w.queues)) AS serving
+        FROM pipeline.workers w WHERE w.stopped_at IS NULL AND pipeline.alive(w.id)) w
+    WHERE j.id = :id AND j.status = 'pending'""")
 # By whose end the event becomes the result: that of the phase that ended with the wait.
 WAITING_PHASE = text("""SELECT j.workflow, (
         SELECT t.phase FROM pipeline.attempts t WHERE t.job_id = j.id AND t.fence <= j.fence
@@ -35,13 +44,15 @@ EVENTS = text("""SELECT name, at, taken_at, octet_length(body::text) AS size,
     FROM pipeline.signals WHERE job_id = :id ORDER BY seq DESC LIMIT 200""")
 
 
-def look(connection: Connection, job_id: UUID) -> dict[str, Any]:
+def look(connection: Connection, job_id: UUID, late: float) -> dict[str, Any]:
     """``waiting`` (None: for nobody and nothing that somebody brings), ``parent``, ``children`` by batch, ``events``;
-    the newest first."""
+    the newest first. ``hands`` (None: nobody is needed now): who could take it. ``late``: two heartbeats in seconds."""
     waiting = connection.execute(WAITING, {"id": job_id}).mappings().one_or_none()
     parent = connection.execute(PARENT, {"id": job_id}).mappings().one_or_none()
+    hands = connection.execute(HANDS, {"id": job_id, "late": late}).mappings().one_or_none()
     return {
         "waiting": dict(waiting) if waiting else None,
+        "hands": dict(hands) if hands else None,
         "parent": dict(parent) if parent else None,
         "children": [dict(row) for row in connection.execute(CHILDREN, {"id": job_id}).mappings()],
         "events": [dict(row) for row in connection.execute(EVENTS, {"id": job_id}).mappings()],

@@ -56,6 +56,8 @@ class Row:
     waits: int = 0
     wait_reason: str | None = None
     waits_for: str | None = None
+    # What it waited for when it was cancelled, and until when: a replay waits for the same again.
+    waited_for: tuple[str, datetime | None] | None = None
     # Events that it was told of and has not waited for, as JSON, and how many there were in its life.
     signals: list[tuple[str, str]] = field(default_factory=list)
     told: int = 0
@@ -145,11 +147,14 @@ class Row:
 
     def end_wait(self, waits_for: str, result: str, reason: str, now: datetime) -> bool:
         """The result is that of the phase that ended with the wait. False if it does not wait for this (any more)."""
+        if self.waited_for == (waits_for, None):
+            # It was cancelled with its children: a replay continues with their ends.
+            self.waited_for, self.results[self._phase_of_wait()] = None, result
         if self.waits_for != waits_for or (self.due is not None and self.due <= now):
             return False
         self.waits_for = self.due = None
         self.wait_reason = reason
-        self.results[self.history[-1].phase] = result
+        self.results[self._phase_of_wait()] = result
         return True
 
     def settle(self, transition: Transition, now: datetime, order: int) -> None:
@@ -189,12 +194,16 @@ class Row:
             self.fence += 1
         self._record("cancelled", reason)
         self.error = reason
+        self.waited_for = None if self.waits_for is None else (self.waits_for, self.due)
         self._end(Step.CANCEL)
 
     def replay(self, order: int) -> None:
         self.attempts = self.crashes = self.waits = 0
         self.error = None
         self._wait(Step.REPLAY, order)
+        if self.waited_for is not None:
+            (self.waits_for, self.due), self.waited_for = self.waited_for, None
+            self.wait_reason = self.waits_for.partition(":")[0]
 
     # ---- their shared ends
 
@@ -256,6 +265,10 @@ class Row:
             self.waits_for = f"children:{following.batch}"
         else:
             self._wait(Step.HAND_OVER, order, due, "after")
+
+    def _phase_of_wait(self) -> str:
+        """The phase that ended with the wait: since then the job may have been cancelled and replayed."""
+        return next(one.phase for one in reversed(self.history) if one.outcome == "succeeded")
 
     def _next_place(self, following: Next | None) -> int:
         """Where it goes from this phase; behind the last one: it has ended."""

@@ -30,7 +30,8 @@ class Wish:
 
 def read(values: tuple[str | None, ...], now: datetime) -> Wish:
     """The values are in the order of the parameters of ``pipeline.submit_many``."""
-    workflow, bodies, priority, batch, traceparent, keys, due, _, unique, debounce, tags, expires, within = values
+    workflow, bodies, priority, batch, traceparent, keys, due, delay, *further = values
+    _, unique, debounce, tags, expires, within = further
     made = [body for body in texts(bodies) if body is not None]
     given: list[str | None] = texts(keys) or [None for _ in made]
     if unique is not None or debounce is not None:
@@ -42,7 +43,7 @@ def read(values: tuple[str | None, ...], now: datetime) -> Wish:
         batch=batch,
         traceparent=traceparent,
         keys=tuple(given),
-        due=_moment(due) if debounce is None else now + _time(debounce),
+        due=_moment(due) if (after := delay or debounce) is None else now + _time(after),
         kept=_kept(unique, debounce, now),
         replaces=unique == "replace" or debounce is not None,
         tags=tuple(tag for tag in texts(tags) if tag is not None),

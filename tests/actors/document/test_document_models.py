@@ -94,6 +94,18 @@ def test_a_boosted_page_is_the_models_if_it_is_still_the_same_text(
         assert asyncio.run(choose_booster(gemini)(PAGE, "key")) == believed
 
 
+def test_a_boosted_page_that_lost_a_line_is_not_believed(
+    gemini: DocumentSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much of the page is still there."""
+    lines = [f"Article {n} : le conseil vote le budget de la commune." for n in range(1, 13)]
+    page = Recognised([lines])
+    before = asyncio.run(choose_booster(DocumentSettings())(page, "key"))
+    for answer, believed in ((before.replace("Article 7", "Art. 7"), True), (before.replace(lines[6], ""), False)):
+        monkeypatch.setattr(boosters, "generate", partial(_answered, answer))
+        assert (asyncio.run(choose_booster(gemini)(page, "key")) != before) is believed
+
+
 async def _answered(answer: str, *_: object) -> str:
     return answer
 

@@ -20,9 +20,9 @@ from actors.match.queries import Query
 from actors.match.records import Record, read_record
 from actors.match.store import Task
 from actors.match.wikidata import Hits, SlowDown, Wikidata
-from pipeline.declare.errors import GiveUp, Permanent, Retry, Snooze, classify
+from pipeline.declare.errors import GiveUp, Permanent, Retry, Snooze, Transient, classify
 from pipeline.declare.job import Job
-from pipeline.http.client import TooLarge, fetch
+from pipeline.http.client import Fetched, TooLarge, fetch
 from sandbox import Sandbox
 from tests.actors.match.jobs import job
 
@@ -98,6 +98,37 @@ def test_an_answer_that_is_too_large_is_asked_for_in_halves(
     found = asyncio.run(Wikidata(settings, permit=permit).entities(["Q900001", "Q900002"], ("en",)))
     assert [one.qid for one in found] == ["Q900001", "Q900002"]
     assert len(permits) == len(asked) == 3
+
+
+def test_an_entity_that_cannot_be_read_is_not_left_out(
+    settings: MatchSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record would be decided as if nobody of that number existed."""
+    from actors.match import wikidata as module
+
+    async def fetched(*_: object, **__: object) -> object:
+        raise TooLarge("too large")
+
+    monkeypatch.setattr(module, "fetch", fetched)
+    with pytest.raises(TooLarge):
+        asyncio.run(Wikidata(settings).entities(["Q900001", "Q900002"], ("en",)))
+
+
+def test_a_list_without_entities_is_no_answer(settings: MatchSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody found, and something else than found, are told apart."""
+    from actors.match import wikidata as module
+
+    for body, verdict in ((b'{"search": []}', None), (b'{"search": [1, null, {"id": "P31"}]}', Transient)):
+
+        async def fetched(url: str, body: bytes = body, **_: object) -> Fetched:
+            return Fetched(url, url, 200, httpx.Headers(), body, len(body))
+
+        monkeypatch.setattr(module, "fetch", fetched)
+        if verdict is None:
+            assert search(Wikidata(settings), "x") == Hits()
+        else:
+            with pytest.raises(verdict, match="without entities"):
+                search(Wikidata(settings), "x")
 
 
 def test_we_say_who_asks_and_how_to_reach_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from actors.scrape.adapters import ADAPTERS, Adapter, Unparsable, adapter_for
 from actors.scrape.config import ScrapeSettings
 from actors.scrape.html_listing import Fields, read_listings
-from actors.scrape.listing import Intake, Listing
+from actors.scrape.listing import Intake, Listing, dated
 from actors.scrape.match import match_strength
 from actors.scrape.money import REFERENCE_RATES
-from actors.scrape.normalise import price_points
+from actors.scrape.normalise import Market, price_points, sort_out, undated
+from actors.scrape.price_collection import read
 from pipeline.declare.errors import Permanent
 from pipeline.http.client import Fetched, fetch
 from sandbox import Sandbox
@@ -109,7 +110,43 @@ def test_unusable_offers_are_left_out() -> None:
     good = Listing(title="1909 cent", url="https://m.example/1", price="US $5", type="sold")
     bad = [Listing(**{**good.as_json(), **{field: ""}}) for field in ("title", "url", "price", "type")]
     bad.append(Listing(**{**good.as_json(), "url": "javascript:alert(1)"}))
-    assert len(price_points([good, *bad], CENT, REFERENCE_RATES, SEEN)) == 1
+    points, aside = sort_out([good, *bad], CENT, Market(REFERENCE_RATES), SEEN)
+    assert len(points) == 1
+    assert [one.reason for one in aside] == ["no title", "no address", "no amount", "no type", "no address"]
+
+
+def test_offers_that_have_all_lost_their_shape_are_no_answer() -> None:
+    """A market that names its fields otherwise from today on would look like one that sells nothing."""
+    body = (
+        b'{"items": [{"name": "1909 cent", "href": "/1", "price": 5}, {"name": "1910 cent", "href": "/2", "price": 6}]}'
+    )
+    with pytest.raises(Unparsable, match="none of the 2 offers"):
+        read(adapter_for("items-api"), answer(body), ScrapeSettings())
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("2024-11-03", "2024-11-03"),
+        ("2024-11-03T23:30:00-05:00", "2024-11-04"),
+        ("Nov 3, 2024", "2024-11-03"),
+        ("3rd November 2024", "2024-11-03"),
+        ("2024/11/03", "2024-11-03"),
+        ("Sun, 03 Nov 2024 10:00:00 GMT", "2024-11-03"),
+    ],
+)
+def test_the_day_of_an_offer_is_read(text: str, day: str) -> None:
+    """As markets write it, in UTC."""
+    found = dated(text, SEEN)
+    assert found is not None and found.date().isoformat() == day
+
+
+@pytest.mark.parametrize("text", ["03/11/2024", "yesterday", "2099-01-01", "0001-01-01T00:00:00+14:00", "9" * 50])
+def test_a_day_that_nobody_knows_is_counted_and_is_today(text: str) -> None:
+    """The job's result says how many."""
+    listing = Listing(title="1909 cent", url="https://m.example/1", price="US $5", type="sold", date=text)
+    [point] = price_points([listing], CENT, REFERENCE_RATES, SEEN)
+    assert point.observed_at == SEEN and undated([listing], SEEN) == 1
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ from actors.scrape.money import (
         ("Price: £7.25.", 725, "GBP"),
         ("£1,050.00 (approx. US $1,300.00)", 105_000, "GBP"),
         ("12.750 BHD", 12_750, "BHD"),
+        ("1万2,800円", 12_800, "JPY"),
+        ("3만 5천원", 35_000, "KRW"),
+        ("Mex$ 1,250.00", 125_000, "MXN"),
     ],
 )
 def test_a_price_is_read_as_its_writer_meant_it(text: str, cents: int, currency: str) -> None:
@@ -85,6 +88,25 @@ def test_hostile_text_is_read_in_time(text: str) -> None:
     """Bounded in length, and without a pattern that backtracks; the suite's limit is far above."""
     with pytest.raises(NoPrice):
         read_price(text, "USD")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "12x de R$ 10,00",
+        "R$ 120,00 em 12x de R$ 10,00",
+        "$10.00/mo",
+        "12,50 €/Monat",
+        "£1 10s 6d",
+        "$32.50 over spot",
+        "$1,000 face value",
+        "1万 2,800円",
+    ],
+)
+def test_what_is_not_the_price_of_a_coin_is_not_taken_for_it(text: str) -> None:
+    """Instalments, rates for a time, shillings, what is added to the price of the metal, what is struck on the coin."""
+    with pytest.raises(NoPrice):
+        read_price(text)
 
 
 @pytest.mark.parametrize("text", ["", "free", "0.00", "$0", "0.001", "9" * 60, "-"])

@@ -85,7 +85,12 @@ def test_prices_that_could_not_be_read_are_shown_with_their_reasons(quiet: Stall
     assert [price["price_text"] for price in told["prices"]] == ["$10 to $25 [b]", "99 kr", "120 kr"]
     shown = run(app, ["sources", "unread", "coins", "--reason", "range"], env={"COLUMNS": "200"}).output
     assert "2 unknown currency, 1 range" in shown and "$10 to $25 [b]" in shown and "99 kr" not in shown
+    assert "pipeline sources currency coins USD" in shown
+    assert "is CAD" in run(app, ["sources", "currency", "coins", "cad"]).output
+    assert "sources currency" not in run(app, ["sources", "unread", "coins"]).output
+    assert isinstance(run(app, ["sources", "currency", "coins", "dollars"]).exception, BadInput)
     with serving(quiet) as client:
+        assert client.get("/v1/sources").json()[0]["currency"] == "CAD"
         assert client.get("/v1/sources").json()[0]["unread"] == 3
         found = client.get("/v1/sources/coins/unread", params={"reason": "range"}).json()
         assert [price["price_text"] for price in found["prices"]] == ["$10 to $25 [b]"]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.website.encoding import decode
+from actors.website.page import parse_page
 
 GERMAN = "Größe der Tür: fünf Äpfel"
 RUSSIAN = "Привет, мир. Это обычный русский текст, написанный для проверки распознавания кодировки страницы. " * 4
@@ -55,6 +56,44 @@ def test_the_page_can_name_its_encoding_itself(meta: str) -> None:
 def test_a_meta_that_claims_utf_16_is_not_believed() -> None:
     """It could not have been read if it were true."""
     assert decode('<meta charset="utf-16">ü'.encode()).text.endswith("ü")
+
+
+@pytest.mark.parametrize(
+    ("codec", "text"),
+    [
+        ("cp1251", "Заголовок"),
+        ("koi8_r", "Заголовок страницы"),
+        ("cp866", "Это страница о погоде в Москве."),
+        ("cp1253", "Τίτλος σελίδας"),
+        ("cp1255", "כותרת העמוד"),
+        ("cp1256", "عنوان الصفحة"),
+        ("cp1250", "Příliš žluťoučký kůň"),
+        ("iso8859_2", "Źródło żółci, gęś"),
+        ("cp1254", "Çok güzel ağaçlar, ışık"),
+        ("cp1252", "Résumé à Genève – “q”"),
+        ("euc_jp", "これは日本語のページです"),
+        ("shift_jis", "日本語の題です"),
+        ("gb18030", "中文标题在这里"),
+        ("big5", "繁體中文標題"),
+        ("euc_kr", "한국어 제목입니다"),
+    ],
+)
+def test_what_nobody_labelled_is_told_by_its_letters(codec: str, text: str) -> None:
+    """A few words are enough; the page says that it was a guess."""
+    html = f"<!doctype html><title>{text}</title><p>{text}</p><p>Words that any encoding has.</p>"
+    page = parse_page(html.encode(codec), "http://example.com/")
+    assert (page.title, page.encoding_doubtful) == (text, True)
+    labelled = f"text/html; charset={codec.replace('_', '-')}"
+    assert not parse_page(html.encode(codec), "http://example.com/", labelled).encoding_doubtful
+    assert not parse_page(html.encode(), "http://example.com/").encoding_doubtful
+
+
+def test_a_spoiled_letter_makes_no_other_encoding() -> None:
+    """It is shown as what it is, and is a doubt."""
+    body = (RUSSIAN.encode() + b"\xff" + RUSSIAN.encode()).replace(b".", b"<br>")
+    page = parse_page(body, "http://example.com/")
+    assert (page.encoding, page.encoding_doubtful) == ("utf-8", True)
+    assert "Привет" in page.text
 
 
 @given(st.binary(max_size=3000), st.text(max_size=60))

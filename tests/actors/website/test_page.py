@@ -28,7 +28,7 @@ HTML = """<!doctype html><html lang="en_GB"><head>
 <a href="cakes.html">Cakes</a> <a href="//example.com/x">same site</a> <a href="https://other.org/">Other</a>
 <a href="mailto:a@b.c">mail</a> <a href="javascript:x()">js</a> <a href="http://[bad">bad</a>
 <a href="cakes.html#2">again</a>
-<svg><title>not me</title><text>secret</text></svg><template>secret</template></body></html>"""
+<svg><title>not me</title><defs><text>secret</text></defs></svg><template>secret</template></body></html>"""
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,8 @@ def test_what_was_left_out_is_said() -> None:
 def test_any_bytes_are_a_page(body: bytes) -> None:
     """Never raises; and what comes out can be stored."""
     storable = parse_page(body, URL).model_dump_json()
-    assert "\\u0000" not in storable
+    # a backslash of the page itself is written twice
+    assert "\\u0000" not in storable.replace("\\\\", "")
     storable.encode()
 
 

@@ -58,7 +58,7 @@ def test_a_session_needs_the_header_for_changes_and_ends_with_its_cookie(guarded
     token = bearer["operator"]["Authorization"].removeprefix("Bearer ")
     assert guarded.post("/v1/session", json={"token": "no such token here"}).status_code == 401
     signed = guarded.post("/v1/session", json={"token": token})
-    assert signed.json() == {"role": "operator", "open": False}
+    assert signed.json() == {"role": "operator", "name": "operator", "open": False}
     flags = signed.headers["set-cookie"].lower()
     assert "httponly" in flags and "samesite=strict" in flags and token not in flags
     assert guarded.get("/v1/jobs").status_code == 200
@@ -74,14 +74,14 @@ def test_a_session_is_worth_nothing_forged_late_or_without_its_token(monkeypatch
     others = parse_tokens(SecretStr(f"viewer:{'v' * 20}"))
     assert tokens is not None and others is not None
     session = tokens.new_session(SECRET)
-    assert tokens.role_of_session(session) == "operator"
-    assert others.role_of_session(session) is None
+    assert tokens.holder_of_session(session) == ("operator", "operator")
+    assert others.holder_of_session(session) is None
     end, rest = session.split(".", 1)
-    assert tokens.role_of_session(f"{int(end) + 1}.{rest}") is None
+    assert tokens.holder_of_session(f"{int(end) + 1}.{rest}") is None
     monkeypatch.setattr("pipeline.front.api.http.tokens.time", lambda: float(end))
-    assert tokens.role_of_session(session) is None
+    assert tokens.holder_of_session(session) is None
     for nonsense in ("", ".", "..", "9" * 5000, "\udcff.x.y", "²." * 3):
-        assert tokens.role_of_session(nonsense) is None
+        assert tokens.holder_of_session(nonsense) is None
 
 
 def test_without_tokens_only_this_machine_is_served(place: Place, api: httpx.Client) -> None:
@@ -125,6 +125,6 @@ def test_a_token_may_be_configured_by_its_hash() -> None:
     """Then the settings do not hold it, and the hash itself opens nothing."""
     hashed = hashlib.sha256(SECRET.encode()).hexdigest()
     tokens = parse_tokens(SecretStr(f"operator:sha256:{hashed}"))
-    assert tokens is not None and tokens.role_of(SECRET) == "operator"
-    assert tokens.role_of(hashed) is None and tokens.role_of(f"sha256:{hashed}") is None
-    assert tokens.role_of_session(tokens.new_session(SECRET)) == "operator"
+    assert tokens is not None and tokens.holder_of(SECRET) == ("operator", "operator")
+    assert tokens.holder_of(hashed) is None and tokens.holder_of(f"sha256:{hashed}") is None
+    assert tokens.holder_of_session(tokens.new_session(SECRET)) == ("operator", "operator")

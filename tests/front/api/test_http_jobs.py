@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -107,6 +108,8 @@ def test_jobs_have_tags_and_are_found_by_one(api: httpx.Client) -> None:
 
 def test_a_job_expires_after_a_time_or_at_one(place: Place, api: httpx.Client) -> None:
     """Seconds, or a moment."""
+    late = post(api, {"workflow": "single", "delay": 90.0}).json()["id"]
+    assert place.job(UUID(late))["next_retry_at"] > datetime.now(UTC) + timedelta(seconds=60)
     for expires in (90.0, "2100-01-31T12:00:00Z"):
         job = post(api, {"workflow": "single", "expires": expires}).json()["id"]
         assert api.get(f"/v1/jobs/{job}").json()["job"]["expires_at"] == place.job(UUID(job))[
@@ -122,6 +125,8 @@ def test_a_job_expires_after_a_time_or_at_one(place: Place, api: httpx.Client) -
         {"unique": "open", "debounce": 5.0},
         {"unique": "replace"},
         {"debounce": -1},
+        {"delay": -1},
+        {"delay": 5.0, "debounce": 5.0},
         {"expires": "soon"},
         {"expires": -5},
         {"tags": ["x" * 65]},

@@ -24,7 +24,7 @@ def submit_in(page: Page, workflow: str, body: dict[str, object]) -> UUID:
     page.get_by_role("button", name="Submit job").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Workflow").select_option(workflow)
-    dialog.get_by_label("Payload").fill(json.dumps(body))
+    dialog.get_by_label("Body").fill(json.dumps(body))
     dialog.get_by_role("button", name="Submit").click()
     page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}$"))
     return UUID(page.url[-36:])
@@ -72,12 +72,14 @@ def test_a_failure_is_found_in_its_group_and_a_canary_goes_before_the_rest(
     card.get_by_role("button", name="Replay one as canary").click()
     page.get_by_role("dialog").get_by_role("button", name="Replay one").click()
     expect(card.locator(".canary")).to_contain_text("The canary succeeded.")
+    page.reload()
+    expect(card.locator(".canary")).to_contain_text("The canary succeeded.")
     expect(card.locator(".jobs")).to_have_text("2 jobs")
     assert sorted(place.job(job)["status"] for job in jobs) == ["failed", "failed", "succeeded"]
     card.get_by_role("button", name="Replay the rest…").click()
     page.get_by_label("Jobs per second").fill("50")
     page.get_by_role("dialog").get_by_role("button", name="Replay them").click()
-    expect(page.get_by_text("Replayed 2 jobs at 50 a second.")).to_be_visible()
+    expect(page.get_by_text("Replaying 2 jobs at 50 a second.")).to_be_visible()
     expect(page.get_by_text("No dead letters.")).to_be_visible()
     assert [job["error_message"] for job in place.finished(*jobs) if job["status"] != "succeeded"] == []
 

@@ -40,6 +40,7 @@ def furnish(place: Place) -> tuple[UUID, UUID, int]:
         " VALUES ('coins', 'items-api', 'http://127.0.0.1:9/', 30, 'it was away', now()) RETURNING id"
     )
     place.rows("SELECT pipeline.roll_up()")
+    place.rows("SELECT pipeline.record('ada', 'api', '10.0.0.7', 'cancel', NULL, 'a mistake', 2, %s)", jobs[:2])
     project = place.row("INSERT INTO projects (name) VALUES ('coins of Rome') RETURNING id")
     assert project is not None
     waits, children = parent(place, 3)
@@ -80,7 +81,7 @@ def test_every_view_is_accessible_in_light_and_dark_and_fits_a_phone(
     page.evaluate(Axe().axe_script)
     found: list[str] = []
     views = [*VIEWS, *(view.path for extension in extensions() for view in extension.views)]
-    paths = [view.format(job_id=job, id=project) for view in views]
+    paths = [view.format(job_id=job, id=project, worker_id="w") for view in views]
     for path in (*paths, f"/jobs/{waits}", f"/jobs/{waits}/children"):
         visit(page, path)
         found += findings(page, path)
@@ -110,7 +111,7 @@ def test_hostile_payloads_and_huge_errors_do_no_harm(place: Place, serve: Serve,
         expect(error.locator(".whole")).to_be_hidden()
         error.get_by_text("Show more").click()
         expect(error.locator(".whole")).to_be_visible()
-        expect(page.get_by_role("region", name="Payload")).to_contain_text("onerror=")
+        expect(page.get_by_role("region", name="Body")).to_contain_text("onerror=")
         assert len(page.content()) < 100_000
         for path in (None, "/jobs", "/dead"):
             if path:

@@ -50,14 +50,14 @@ def test_jobs_are_found_by_a_text_in_their_error_and_replayed(place: Place, serv
     assert place.count("SELECT count(*) FROM pipeline.jobs WHERE status = 'failed'") == 1
 
 
-def test_a_job_is_replayed_with_another_payload(place: Place, serve: Serve, open_page: OpenPage) -> None:
+def test_a_job_is_replayed_with_another_body(place: Place, serve: Serve, open_page: OpenPage) -> None:
     """What is not JSON is said at once, and the text stays."""
     job = submit(None, "single", {"do": "permanent"})
     place.worker()
     place.finished(job)
     page = open_page(f"{serve()}/jobs/{job}")
     page.get_by_role("button", name="Edit and replay…").click()
-    text = page.get_by_role("dialog").get_by_label("Payload")
+    text = page.get_by_role("dialog").get_by_label("Body")
     text.fill("{oops")
     page.get_by_role("dialog").get_by_role("button", name="Replay the job").click()
     expect(page.get_by_role("dialog")).to_contain_text("This is not JSON")

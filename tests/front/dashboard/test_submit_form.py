@@ -28,7 +28,7 @@ def form(page: Page) -> Locator:
 
 
 def payload(dialog: Locator) -> Any:
-    return json.loads(dialog.get_by_label("Payload").input_value())
+    return json.loads(dialog.get_by_label("Body").input_value())
 
 
 def submitted(page: Page, dialog: Locator) -> UUID:
@@ -76,14 +76,14 @@ def test_the_fields_and_the_json_follow_each_other(
     """What the form does not know stays in the JSON; an emptied field leaves it; another workflow has its own form."""
     page = open_page(serve())
     dialog = form(page)
-    dialog.get_by_label("Payload").fill('{"order": 5, "speed": "quick", "colour": "red"}')
+    dialog.get_by_label("Body").fill('{"order": 5, "speed": "quick", "colour": "red"}')
     expect(dialog.get_by_label("order required")).to_have_value("5")
     expect(dialog.get_by_label("speed")).to_have_value('"quick"')
     dialog.get_by_label("order required").fill("")
     assert payload(dialog) == {"speed": "quick", "colour": "red"}
     dialog.get_by_label("Workflow").select_option("single")
     expect(dialog.get_by_role("group", name="Fields")).to_have_count(0)
-    dialog.get_by_label("Payload").fill('{"n": 1}')
+    dialog.get_by_label("Body").fill('{"n": 1}')
     assert place.job(submitted(page, dialog))["body"] == {"n": 1}
 
 
@@ -112,10 +112,10 @@ def test_mistakes_are_said_at_their_fields_and_can_be_mended_with_the_keyboard(
     expect(dialog.get_by_text("Not valid JSON")).to_be_visible()
     assert place.count("SELECT count(*) FROM pipeline.jobs") == 0
     dialog.get_by_label("lines", exact=True).fill("")
-    dialog.get_by_label("Payload").fill('{"order": 17, "colour": "red"}')
+    dialog.get_by_label("Body").fill('{"order": 17, "colour": "red"}')
     dialog.get_by_role("button", name="Submit").press("Enter")
     expect(dialog.get_by_role("alert")).to_have_text("body.body.colour: Extra inputs are not permitted")
-    dialog.get_by_label("Payload").fill('{"order": 17}')
+    dialog.get_by_label("Body").fill('{"order": 17}')
     assert place.job(submitted(page, dialog))["body"]["order"] == 17
 
 

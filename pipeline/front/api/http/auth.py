@@ -13,18 +13,33 @@ from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBea
 from pipeline.front.api.http.guessing import Guessing
 from pipeline.front.api.http.problem import Problem
 from pipeline.front.api.http.shield import host_of, is_loopback
-from pipeline.front.api.http.tokens import COOKIE, Role, Tokens
+from pipeline.front.api.http.tokens import COOKIE, Holder, Role, Tokens
+from pipeline.store.gateway.control import Actor
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 GUARD = "X-Pipeline"
 
 
-class Identity:
-    """Who asks: the role, and by which way it was proved."""
+# Who it is where nobody has a token.
+ANYBODY = "anybody on this machine"
 
-    def __init__(self, role: Role, way: Literal["open", "bearer", "cookie"]) -> None:
+
+class Identity:
+    """Who asks: the role, by which way it was proved, and what is written down of what they do."""
+
+    def __init__(
+        self, role: Role, way: Literal["open", "bearer", "cookie"], name: str = ANYBODY, origin: str | None = None
+    ) -> None:
         self.role = role
         self.way = way
+        self.name = name
+        self.origin = origin
+        self.guard = False
+
+    @property
+    def actor(self) -> Actor:
+        """For the audit. The dashboard's requests carry a header of their own."""
+        return Actor(self.name, "dashboard" if self.guard else "api", self.origin)
 
 
 _bearer = HTTPBearer(auto_error=False, scheme_name="token", description="one of PIPELINE_API_TOKENS")
@@ -37,30 +52,38 @@ def identify(
     cookie: Annotated[str | None, Security(_cookie)],
 ) -> Identity:
     """The caller, or 401. A cookie alone changes nothing without the header that other sites cannot send."""
+    found = _identified(request, bearer, cookie)
+    found.guard = request.headers.get(GUARD) == "1"
+    return found
+
+
+def _identified(request: Request, bearer: HTTPAuthorizationCredentials | None, cookie: str | None) -> Identity:
     tokens: Tokens | None = request.app.state.tokens
+    origin = request.client.host if request.client else None
     if tokens is None:
         _refuse_other_sites(request)
-        return Identity("operator", "open")
+        return Identity("operator", "open", origin=origin)
     if request.headers.get("authorization") is not None:
-        return Identity(role_of_token(request, tokens, bearer.credentials if bearer else ""), "bearer")
-    role = tokens.role_of_session(cookie) if cookie else None
-    if role is None:
+        holder = holder_of_token(request, tokens, bearer.credentials if bearer else "")
+        return Identity(holder.role, "bearer", holder.name, origin)
+    known = tokens.holder_of_session(cookie) if cookie else None
+    if known is None:
         _unknown("the session has ended: sign in again" if cookie else "send Authorization: Bearer TOKEN")
     if request.method not in SAFE and request.headers.get(GUARD) != "1":
         raise Problem(403, "Header missing", f"with a session, requests that change something carry {GUARD}: 1")
-    return Identity(role, "cookie")
+    return Identity(known.role, "cookie", known.name, origin)
 
 
-def role_of_token(request: Request, tokens: Tokens, token: str) -> Role:
-    """The token's role, or 401; 429 for an address that has guessed too often."""
+def holder_of_token(request: Request, tokens: Tokens, token: str) -> Holder:
+    """Who has the token, or 401; 429 for an address that has guessed too often."""
     guessing: Guessing = request.app.state.guessing
     address = request.client.host if request.client else ""
     guessing.check(address)
-    role = tokens.role_of(token)
-    if role is None:
+    holder = tokens.holder_of(token)
+    if holder is None:
         guessing.was_wrong(address)
         _unknown("the token is not known here")
-    return role
+    return holder
 
 
 def operate(who: Annotated[Identity, Depends(identify)]) -> Identity:

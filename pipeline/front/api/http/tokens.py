@@ -7,7 +7,7 @@ import hmac
 import re
 import secrets
 from time import time
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from pydantic import SecretStr
 
@@ -17,26 +17,35 @@ Role = Literal["viewer", "operator"]
 COOKIE = "pipeline_session"
 SHORTEST = 16
 SESSION_SECONDS = 12 * 3600
+# Who has the token, for the record of who did what.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@-]{0,59}")
 HASHED = re.compile(r"sha256:([0-9a-f]{64})")
+
+
+class Holder(NamedTuple):
+    """Who has a token: what they may do, and what they are called."""
+
+    role: Role
+    name: str
 
 
 class Tokens:
     """Compares in constant time. A session ends when its token is taken away, and when this process ends."""
 
-    def __init__(self, roles: dict[bytes, Role]) -> None:
-        self._roles = roles
+    def __init__(self, holders: dict[bytes, Holder]) -> None:
+        self._holders = holders
         # Made anew by every process: who can read the hashes cannot sign a session with them.
         self._key = secrets.token_bytes(32)
 
     def __repr__(self) -> str:
-        return f"<{len(self._roles)} tokens>"
+        return f"<{len(self._holders)} tokens>"
 
-    def role_of(self, token: str) -> Role | None:
-        """The token's role; every known token is compared, so that the time taken tells nothing."""
-        found: Role | None = None
-        for known, role in self._roles.items():
+    def holder_of(self, token: str) -> Holder | None:
+        """Who has the token; every known token is compared, so that the time taken tells nothing."""
+        found: Holder | None = None
+        for known, holder in self._holders.items():
             if hmac.compare_digest(known, _hash(token)):
-                found = role
+                found = holder
         return found
 
     def new_session(self, token: str) -> str:
@@ -44,14 +53,14 @@ class Tokens:
         until = f"{int(time()) + SESSION_SECONDS}.{secrets.token_urlsafe(12)}"
         return f"{until}.{self._signature(_hash(token), until)}"
 
-    def role_of_session(self, session: str) -> Role | None:
-        """The role of a session that one of our tokens signed and that has not ended."""
+    def holder_of_session(self, session: str) -> Holder | None:
+        """Who began a session that one of our tokens signed and that has not ended."""
         until, _, signature = session.rpartition(".")
         ends = until.partition(".")[0]
-        found: Role | None = None
-        for known, role in self._roles.items():
+        found: Holder | None = None
+        for known, holder in self._holders.items():
             if hmac.compare_digest(self._signature(known, until).encode(), signature.encode()):
-                found = role
+                found = holder
         # The signature was checked first: only an end that we wrote ourselves is read.
         return found if found and ends.isascii() and ends.isdigit() and int(ends) > time() else None
 
@@ -60,21 +69,34 @@ class Tokens:
 
 
 def parse_tokens(setting: SecretStr | None) -> Tokens | None:
-    """Read ``role:token`` or ``role:sha256:HASH``, comma-separated; what is wrong is said without saying a token."""
+    """Read ``role:token``, ``role:sha256:HASH`` or ``name=role:…``, comma-separated.
+
+    What is wrong is said without saying a token.
+    """
     if setting is None or not setting.get_secret_value().strip():
         return None
-    roles: dict[bytes, Role] = {}
-    for place, part in enumerate(setting.get_secret_value().split(","), 1):
-        role, _, token = part.strip().partition(":")
-        if role not in get_args(Role) or len(token) < SHORTEST or not (token.isascii() and token.isprintable()):
-            raise BadInput(
-                f"PIPELINE_API_TOKENS: entry {place} must look like viewer:TOKEN, operator:TOKEN or "
-                f"operator:sha256:HASH, with a token of at least {SHORTEST} plain characters; "
-                "make one with: openssl rand -hex 24"
-            )
-        hashed = HASHED.fullmatch(token)
-        roles[bytes.fromhex(hashed[1]) if hashed else _hash(token)] = "operator" if role == "operator" else "viewer"
-    return Tokens(roles)
+    holders = dict(_entry(place, part) for place, part in enumerate(setting.get_secret_value().split(","), 1))
+    return Tokens(holders)
+
+
+def _entry(place: int, part: str) -> tuple[bytes, Holder]:
+    who, _, token = part.strip().partition(":")
+    name, named, role = who.rpartition("=")
+    known = get_args(Role)
+    if (
+        role not in known
+        or len(token) < SHORTEST
+        or not (token.isascii() and token.isprintable())
+        or (named and not NAME.fullmatch(name))
+    ):
+        raise BadInput(
+            f"PIPELINE_API_TOKENS: entry {place} must look like viewer:TOKEN, operator:TOKEN, "
+            f"operator:sha256:HASH or NAME=operator:TOKEN, with a token of at least {SHORTEST} plain characters; "
+            "make one with: openssl rand -hex 24"
+        )
+    hashed = HASHED.fullmatch(token)
+    holder = Holder("operator" if role == "operator" else "viewer", name or role)
+    return bytes.fromhex(hashed[1]) if hashed else _hash(token), holder
 
 
 def _hash(token: str) -> bytes:

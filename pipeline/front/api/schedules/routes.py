@@ -18,6 +18,7 @@ from pipeline.front.api.http.responses import problems
 from pipeline.front.api.models import Accepted
 from pipeline.front.api.schedules.models import Backfill, NewSchedule, ScheduleName, ScheduleRow, Steered
 from pipeline.front.database import transaction
+from pipeline.store.gateway import control
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 READ = problems(401, 403, 422, 503)
@@ -55,11 +56,12 @@ def show_schedule(who: Viewer, workflow: InPath, name: Called) -> ScheduleRow:  
 
 
 @router.put("/{workflow}/{name}", responses=CHANGE)
-def put_schedule(who: Operator, workflow: InPath, name: Called, wish: NewSchedule) -> ScheduleRow:  # noqa: ARG001
+def put_schedule(who: Operator, workflow: InPath, name: Called, wish: NewSchedule) -> ScheduleRow:
     """Add a schedule, or change the one of that name. One that is declared in code is refused: it is changed there."""
     if wish.catch_up is not None and wish.catch_up_for is not None:
         raise Problem(422, "Not valid", "give either catch_up or catch_up_for")
     body = typed(workflow, wish.body)
+    said = wish.model_dump(mode="json", include={"cron", "every", "timezone", "overlap"}, exclude_none=True)
     with transaction() as connection:
         scheduling.schedule(
             connection,
@@ -75,55 +77,62 @@ def put_schedule(who: Operator, workflow: InPath, name: Called, wish: NewSchedul
             tags=wish.tags,
         )
         [found] = scheduling.schedules(connection, workflow, name)
+        control.record(connection, who.actor, "schedule", subject=f"{workflow}.{name}", detail=said)
     return ScheduleRow.of(found)
 
 
 @router.delete("/{workflow}/{name}", status_code=204, responses=CHANGE)
-def delete_schedule(who: Operator, workflow: InPath, name: Called) -> Response:  # noqa: ARG001
+def delete_schedule(who: Operator, workflow: InPath, name: Called) -> Response:
     """Remove a schedule that was made at run time; its jobs stay."""
     with transaction() as connection:
         if not scheduling.unschedule(connection, workflow, name):
             raise _unknown(workflow, name)
+        control.record(connection, who.actor, "unschedule", subject=f"{workflow}.{name}")
     return Response(status_code=204)
 
 
 @router.post("/{workflow}/{name}/pause", responses=CHANGE)
-def pause_schedule(who: Operator, workflow: InPath, name: Called) -> Steered:  # noqa: ARG001
+def pause_schedule(who: Operator, workflow: InPath, name: Called) -> Steered:
     """Give its moments no jobs until it is resumed; they are not made up then."""
-    return _steer(workflow, name, pause=True)
+    return _steer(who, workflow, name, pause=True)
 
 
 @router.post("/{workflow}/{name}/resume", responses=CHANGE)
-def resume_schedule(who: Operator, workflow: InPath, name: Called) -> Steered:  # noqa: ARG001
+def resume_schedule(who: Operator, workflow: InPath, name: Called) -> Steered:
     """End the pause of a schedule: its moments count from now on."""
-    return _steer(workflow, name, pause=False)
+    return _steer(who, workflow, name, pause=False)
 
 
 @router.post("/{workflow}/{name}/run", status_code=202, responses=CHANGE)
-def run_schedule(who: Operator, workflow: InPath, name: Called, response: Response) -> Accepted:  # noqa: ARG001
+def run_schedule(who: Operator, workflow: InPath, name: Called, response: Response) -> Accepted:
     """Submit a job of a schedule now, beside those of its moments."""
     with transaction() as connection:
         _must_exist(connection, workflow, name)
         job = scheduling.run_schedule(connection, workflow, name)
+        control.record(connection, who.actor, "run schedule", subject=f"{workflow}.{name}", jobs=1, ids=[job])
     response.headers["Location"] = f"/v1/jobs/{job}"
     return Accepted(id=job, status_url=f"/v1/jobs/{job}")
 
 
 @router.post("/{workflow}/{name}/backfill", status_code=202, responses=CHANGE)
-def backfill_schedule(who: Operator, workflow: InPath, name: Called, wish: Backfill) -> ScheduleRow:  # noqa: ARG001
+def backfill_schedule(who: Operator, workflow: InPath, name: Called, wish: Backfill) -> ScheduleRow:
     """Give past moments a job each, unless they have one; in the background."""
     with transaction() as connection:
         _must_exist(connection, workflow, name)
         scheduling.backfill(connection, workflow, name, wish.first, wish.until)
         [found] = scheduling.schedules(connection, workflow, name)
+        detail = {"first": wish.first.isoformat(), "until": wish.until.isoformat()}
+        control.record(connection, who.actor, "backfill", subject=f"{workflow}.{name}", detail=detail)
     return ScheduleRow.of(found)
 
 
-def _steer(workflow: str, name: str, *, pause: bool) -> Steered:
+def _steer(who: Operator, workflow: str, name: str, *, pause: bool) -> Steered:
     steer = scheduling.pause_schedule if pause else scheduling.resume_schedule
     with transaction() as connection:
         _must_exist(connection, workflow, name)
         changed = steer(connection, workflow, name)
+        action = "pause schedule" if pause else "resume schedule"
+        control.record(connection, who.actor, action, subject=f"{workflow}.{name}")
     return Steered(workflow=workflow, name=name, changed=changed)
 
 

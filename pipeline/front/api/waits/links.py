@@ -19,7 +19,8 @@ from pipeline.front.api.waits.page import page, wants_page
 from pipeline.front.api.waits.signals import Told, check_body, delivered
 from pipeline.front.database import transaction
 from pipeline.observe import logs
-from pipeline.store.gateway import callers, client
+from pipeline.store.gateway import callers, client, control
+from pipeline.store.gateway.control import Actor
 
 log = logs.get("pipeline.api")
 router = APIRouter(prefix="/v1/events", tags=["events of jobs"])
@@ -76,7 +77,7 @@ def tell(request: Request, token: Token, content: Annotated[bytes, Depends(_cont
     """Tell the job of the link's event, once. JSON that is sent is the event's body, unless the link has its own."""
     try:
         link = _read(request, token)
-        told = _tell(link, _body(link, content))
+        told = _tell(link, _body(link, content), request.client.host if request.client else None)
     except Problem as problem:
         return _refused(request, problem)
     except BadInput as error:
@@ -110,11 +111,13 @@ def _body(link: Link, content: bytes) -> Any:
         raise invalid([{"loc": ("body",), "msg": f"it is not valid JSON: {error}"}]) from None
 
 
-def _tell(link: Link, body: Any) -> Told:
+def _tell(link: Link, body: Any, origin: str | None) -> Told:
     with transaction() as connection:
         check_body(connection, link.job, link.event, body)
         encoded = PLAIN.encode(body).decode()
         answer = callers.run(connection, client.signal_by_link(link.job, link.event, encoded, link.fence))
+        who = Actor("the holder of a link", "api", origin)
+        control.record(connection, who, "signal", subject=link.event, jobs=1, ids=[link.job])
         # Raised inside the block: what was refused is rolled back.
         return delivered(link.job, link.event, answer)
 

@@ -23,6 +23,7 @@ from pipeline.front.api.http.responses import problems
 from pipeline.front.database import transaction
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
+from pipeline.store.gateway import control
 from pipeline.store.inspect import waits
 
 router = APIRouter(prefix="/v1/jobs", tags=["events of jobs"])
@@ -61,7 +62,7 @@ class EventLink(BaseModel):
     responses={202: {"model": Told, "description": "kept until the job waits for it"}, **CHANGE},
 )
 def tell(
-    who: Operator,  # noqa: ARG001  the dependency is the check
+    who: Operator,
     job_id: JobId,
     event: EventName,
     response: Response,
@@ -71,6 +72,8 @@ def tell(
     with transaction() as connection:
         check_body(connection, job_id, event, body)
         answer = steer.signal(connection, job_id, event, body)
+        if answer in ("delivered", "kept"):
+            control.record(connection, who.actor, "signal", subject=event, jobs=1, ids=[job_id])
     told = delivered(job_id, event, answer)
     response.status_code = 200 if told.answer == "delivered" else 202
     return told
@@ -79,7 +82,7 @@ def tell(
 @router.post("/{job_id}/events/{event}/link", responses=CHANGE)
 def make_link(
     request: Request,
-    who: Operator,  # noqa: ARG001
+    who: Operator,
     job_id: JobId,
     event: EventName,
     wish: NewLink | None = None,
@@ -93,6 +96,7 @@ def make_link(
         if status in ("succeeded", "failed", "cancelled"):
             raise conflict(f"job {job_id} has ended: it is {status}")
         check_body(connection, job_id, event, asked.body, given=asked.body is not None)
+        control.record(connection, who.actor, "make event link", subject=event, jobs=1, ids=[job_id])
     expires = timedelta(seconds=asked.expires)
     link = event_link(job_id, event, expires=expires, body=asked.body, config=request.app.state.settings)
     return EventLink(link=link, expires_at=datetime.now(UTC) + expires)

@@ -22,12 +22,13 @@ from pipeline.front.cli.times import seconds_of
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import transaction
 from pipeline.front.many import cancel as cancel_many
+from pipeline.front.many import noted, to_cancel, to_replay
 from pipeline.front.many import replay as replay_many
-from pipeline.front.many import to_cancel, to_replay
+from pipeline.front.whoami import actor
 from pipeline.handle import JobHandle
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
-from pipeline.store.gateway import client
+from pipeline.store.gateway import client, control
 from pipeline.store.gateway.callers import run
 from pipeline.store.gateway.client import Where
 
@@ -54,6 +55,7 @@ def submit(
     unique: Annotated[
         str | None, typer.Option(metavar="open|replace|TIME", help="How long the key, or the body, stays the job's.")
     ] = None,
+    delay: Annotated[str | None, typer.Option(metavar="TIME", help="Not before so long after now.")] = None,
     debounce: Annotated[str | None, typer.Option(metavar="TIME", help="Due so long after the last submit.")] = None,
     tags: Annotated[list[str] | None, typer.Option("--tag", help="A word to find the job by; may be repeated.")] = None,
     expires: Annotated[
@@ -74,6 +76,7 @@ def submit(
             unique=cast(Until, unique) if unique in get_args(Until) else _span("--unique", unique),
             debounce=_span("--debounce", debounce),
             tags=tags,
+            delay=_span("--delay", delay),
             expires=_span("--expires", expires),
         )
     print(json.dumps({"id": str(job)}) if as_json else job)
@@ -158,11 +161,14 @@ def cancel(
 ) -> None:
     """Cancel a job that has not ended, or all that match; nothing of running attempts is kept."""
     if (wanted := _one_way(job, where)) is not None:
-        done = many.do("cancel", to_cancel(wanted), cancel_many(reason), yes=yes)
+        chosen = to_cancel(wanted)
+        done = many.do("cancel", chosen, noted(cancel_many(reason), actor(), "cancel", chosen, reason), yes=yes)
         print(f"cancelled {done} jobs")
         return
     with transaction() as connection:
         cancelled = steer.cancel(connection, read_id(str(job)), reason)
+        if cancelled:
+            control.record(connection, actor(), "cancel", reason=reason, jobs=1, ids=[read_id(str(job))])
     if not cancelled:
         raise BadInput(f"job {job} does not exist or has already finished; see: pipeline status {job}")
     print(f"cancelled {job}")
@@ -172,16 +178,18 @@ def replay(
     job: Annotated[str | None, typer.Argument(help="A job's id.")] = None,
     where: Annotated[str | None, typer.Option("--where", help=MATCH)] = None,
     body: Annotated[str | None, typer.Option(metavar="JSON", help="In place of the job's body.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Why; see: pipeline audit.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Run the phase of a failed or cancelled job again, or of all that match, with fresh budgets."""
     if (wanted := _one_way(job, where)) is not None:
         if body is not None:
             raise BadInput("--body is for one job")
-        done = many.do("replay", to_replay(wanted), replay_many, yes=yes)
+        chosen = to_replay(wanted)
+        done = many.do("replay", chosen, noted(replay_many, actor(), "replay", chosen, reason), yes=yes)
         print(f"sent again {done} jobs")
         return
-    send_again(str(job), body)
+    send_again(str(job), body, reason)
     print(f"sent again {job}")
 
 
@@ -192,11 +200,14 @@ def _one_way(job: str | None, where: str | None) -> Where | None:
     return None if where is None else many.read(where)
 
 
-def send_again(job: str, body: str | None = None) -> None:
+def send_again(job: str, body: str | None = None, reason: str | None = None) -> None:
     """Fails when the job is neither failed nor cancelled, or when another one has its key."""
     with transaction() as connection:
         encoded = None if body is None else _body(connection, job, body)
         done = run(connection, client.replay(read_id(job), encoded))
+        if done:
+            detail = None if body is None else {"body": "another"}
+            control.record(connection, actor(), "replay", reason=reason, jobs=1, ids=[read_id(job)], detail=detail)
         now = inspect.status(connection, read_id(job))
     if not done and now in (Status.FAILED, Status.CANCELLED):
         raise BadInput(f"job {job} was not replayed: {inspect.WITHOUT_ITS_KEY}")

@@ -16,10 +16,15 @@ from pipeline.front.cli.jobs import commands as cli_jobs
 from pipeline.front.cli.jobs import show as cli_show
 from pipeline.front.cli.jobs.commands import job_column, read_id
 from pipeline.front.database import transaction
+from pipeline.front.whoami import actor
 from pipeline.store import inspect
-from pipeline.store.gateway import client
+from pipeline.store.gateway import client, control
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
+    from sqlalchemy import Connection
+
     from pipeline.front import dead_jobs
     from pipeline.front.dead_jobs import Group
 
@@ -80,9 +85,11 @@ def show(job: str, as_json: Json = False) -> None:
 @dead.command("replay")
 def replay(
     jobs: Jobs = None,
+    *,
     group: OfGroup = None,
     canary: Annotated[bool, typer.Option("--canary", help="Only the group's oldest job.")] = False,
     rate: Annotated[float | None, typer.Option(min=0.01, max=10_000, help="So many a second, not all at once.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Why; see: pipeline audit.")] = None,
     as_json: Json = False,
 ) -> None:
     """Run failed jobs again: those named, or a group's, one as a canary and then the rest at a rate."""
@@ -93,7 +100,7 @@ def replay(
         most = 1 if canary else dead_jobs.MOST
         found = _of_group(
             group,
-            lambda connection, ids: client.replay_many(connection, ids, rate),
+            _noted("replay", group, reason, lambda connection, ids: client.replay_many(connection, ids, rate), rate),
             most,
             again=not canary and rate is None,
         )
@@ -102,7 +109,7 @@ def replay(
     if canary or rate is not None:
         raise BadInput("--canary and --rate are for a group: add --group ID (see: pipeline dead groups)")
     for job in jobs or ():
-        cli_jobs.send_again(job)
+        cli_jobs.send_again(job, None, reason)
         _say_one("sent again", job, as_json)
 
 
@@ -118,15 +125,30 @@ def discard(
 
     _one_way(jobs, group)
     if group is not None:
-        found = _of_group(group, lambda connection, ids: client.discard_many(connection, ids, reason), dead_jobs.MOST)
+        act = _noted("discard", group, reason, lambda connection, ids: client.discard_many(connection, ids, reason))
+        found = _of_group(group, act, dead_jobs.MOST)
         _say("discarded", found, as_json)
         return
     for job in jobs or ():
         with transaction() as connection:
             done = client.discard_many(connection, [read_id(job)], reason)
+            if done:
+                control.record(connection, actor(), "discard", reason=reason, jobs=1, ids=[read_id(job)])
         if not done:
             raise BadInput(f"job {job} is not failed; see: pipeline status {job}")
         _say_one("discarded", job, as_json)
+
+
+def _noted(action: str, given: str, reason: str | None, act: dead_jobs.Act, rate: float | None = None) -> dead_jobs.Act:
+    """Who does it is written down with it."""
+    detail = {"cause": _find(given).cause, "per_second": rate}
+
+    def do(connection: Connection, ids: list[UUID]) -> int:
+        done = act(connection, ids)
+        control.record(connection, actor(), action, reason=reason, jobs=done, ids=ids, detail=detail)
+        return done
+
+    return do
 
 
 def _one_way(jobs: list[str] | None, group: str | None) -> None:

@@ -6,7 +6,6 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import cast, get_args
 
@@ -91,8 +90,7 @@ def _all(where: Where, act: many.Act, say: Callable[[int], None]) -> int:
 
 
 def _words(where: Where) -> str:
-    named = {("id" if name == "prefix" else name): value for name, value in asdict(where).items() if value is not None}
-    return ", ".join(f"{name} {value}" for name, value in named.items()) or "all jobs"
+    return ", ".join(f"{name} {value}" for name, value in many.described(where).items()) or "all jobs"
 
 
 def _status(given: str | None) -> Status | Unfinished | None:

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pipeline.declare.errors import BadInput
+from pipeline.front.advice import advice
 from pipeline.front.cli.console import Json, console
 from pipeline.front.cli.jobs.commands import read_id
 from pipeline.front.cli.waits import words
@@ -44,6 +45,7 @@ def status(job: str, as_json: Json = False) -> None:
     """Show a job: where it is, where its time went, why it failed, and what its workflow stored."""
     need_workflows()  # they say how to read what they stored
     found = inspect.describe(read_id(job))
+    found["advice"] = advice(found)
     if as_json:
         print(json.dumps(found, default=str))
         return

@@ -16,6 +16,8 @@ from pipeline.front.cli.jobs import bodies
 from pipeline.front.cli.times import seconds_of
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import transaction
+from pipeline.front.whoami import actor
+from pipeline.store.gateway import control
 
 Which = Annotated[str, typer.Argument(metavar="WORKFLOW.NAME", help="A schedule, such as orders.weekly.")]
 
@@ -55,6 +57,8 @@ def add(
             priority=priority,
             tags=tags or (),
         )
+        detail = {"cron": cron, "every": every, "timezone": timezone, "overlap": overlap}
+        control.record(connection, actor(), "schedule", subject=f"{workflow}.{name}", detail=detail)
     print(f"scheduled {workflow}.{name}; its next moments: pipeline schedules --workflow {workflow} --moments 5")
 
 
@@ -62,6 +66,8 @@ def remove(which: Which) -> None:
     """Remove a schedule that was made at run time; its jobs stay."""
     with transaction() as connection:
         done = scheduling.unschedule(connection, *_split(which))
+        if done:
+            control.record(connection, actor(), "unschedule", subject=which)
     if not done:
         raise BadInput(f"there is no schedule {which}; see: pipeline schedules")
     print(f"removed {which}")
@@ -71,6 +77,8 @@ def pause(which: Which) -> None:
     """Give its moments no jobs until it is resumed; they are not made up then."""
     with transaction() as connection:
         done = scheduling.pause_schedule(connection, *_split(which))
+        if done:
+            control.record(connection, actor(), "pause schedule", subject=which)
     end = f"to end it: pipeline schedules resume {which}"
     print(f"paused {which}; {end}" if done else f"{which} was paused already; {end}")
 
@@ -79,6 +87,8 @@ def resume(which: Which) -> None:
     """End the pause of a schedule: its moments count from now on."""
     with transaction() as connection:
         done = scheduling.resume_schedule(connection, *_split(which))
+        if done:
+            control.record(connection, actor(), "resume schedule", subject=which)
     print(f"resumed {which}" if done else f"{which} was not paused")
 
 
@@ -86,6 +96,7 @@ def run(which: Which, as_json: Json = False) -> None:
     """Submit a job of a schedule now, beside those of its moments, and print its id."""
     with transaction() as connection:
         job = scheduling.run_schedule(connection, *_split(which))
+        control.record(connection, actor(), "run schedule", subject=which, jobs=1, ids=[job])
     print(json.dumps({"id": str(job)}) if as_json else job)
 
 
@@ -97,6 +108,7 @@ def backfill(
     """Give past moments a job each, unless they have one. Without a time zone they are in UTC."""
     with transaction() as connection:
         scheduling.backfill(connection, *_split(which), _moment("--from", first), _moment("--until", last))
+        control.record(connection, actor(), "backfill", subject=which, detail={"first": first, "until": last})
     workflow, name = _split(which)
     print(f"asked for; its jobs: pipeline jobs --workflow {workflow} --tag schedule:{name}")
 

@@ -19,8 +19,10 @@ from pipeline.front.cli.jobs.commands import read_id
 from pipeline.front.cli.times import seconds_of
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import transaction
+from pipeline.front.whoami import actor
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
+from pipeline.store.gateway import control
 from pipeline.store.inspect import waits
 
 SAID = {
@@ -47,6 +49,8 @@ def signal(job: str, event: Event, body: Words = None, as_json: Json = False) ->
     with transaction() as connection:
         _check(connection, job, event, told)
         answer = steer.signal(connection, job_id, event, told)
+        if answer in ("delivered", "kept"):
+            control.record(connection, actor(), "signal", subject=event, jobs=1, ids=[job_id])
     if answer == "unknown_job":
         raise BadInput(f"there is no job {job}; was it pruned, or is this another database?")
     if answer == "final":
@@ -71,6 +75,7 @@ def link(
         if status in ("succeeded", "failed", "cancelled"):
             raise BadInput(f"job {job} has ended: it is {status}")
         _check(connection, job, event, told if body else ...)
+        control.record(connection, actor(), "make event link", subject=event, jobs=1, ids=[job_id])
     print(event_link(job_id, event, expires=until, body=told))
 
 

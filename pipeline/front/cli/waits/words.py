@@ -10,7 +10,9 @@ from rich.table import Table
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
-    """What a job waits for, its parent and its children, for people."""
+    """What a job waits for and what to do about it, its parent and its children, for people."""
+    if found["advice"]:
+        yield found["advice"]
     waiting = found["waiting"]
     if waiting is not None and waiting["reason"] == "event":
         until = f" until {waiting['until']:%F %T %Z}" if waiting["until"] else ""

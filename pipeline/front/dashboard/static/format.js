@@ -60,6 +60,12 @@ export function ago(iso) {
   return seconds > 0 ? `${about(seconds)} ago` : `in ${about(-seconds)}`;
 }
 
+/** Of memory. */
+export function bytes(value) {
+  if (value === null || value === undefined) return "–";
+  return value >= 2 ** 30 ? `${(value / 2 ** 30).toFixed(1)} GiB` : `${Math.round(value / 2 ** 20)} MiB`;
+}
+
 export const seconds = (from, until) => ((until ? Date.parse(until) : now()) - Date.parse(from)) / 1000;
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });

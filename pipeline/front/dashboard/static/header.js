@@ -12,8 +12,11 @@ const VIEWS = [
   ["/", "Overview"],
   ["/jobs", "Jobs"],
   ["/dead", "Dead letters"],
+  ["/phases", "Phases"],
   ["/workers", "Workers"],
   ["/batches", "Batches"],
+  ["/bulk", "Bulk"],
+  ["/audit", "Audit"],
 ];
 
 let shown = null;
@@ -73,7 +76,9 @@ function nobody() {
   return h(
     "p",
     { class: "banner", role: "alert", "data-key": "nobody" },
-    "No worker is alive: jobs are accepted and wait. Start one: ",
+    live.stats.workers.draining
+      ? "All workers are draining: jobs are accepted and wait. Let one take jobs again, or start another: "
+      : "No worker is alive: jobs are accepted and wait. Start one: ",
     h("code", null, "dramatiq pipeline.actors --processes 4"),
   );
 }

@@ -8,14 +8,17 @@ import { drawHeader } from "/static/header.js";
 import { live, start, stop, subscribe } from "/static/live.js";
 import { say } from "/static/notices.js";
 import { current, listen, route } from "/static/router.js";
+import { audit } from "/static/views/audit.js";
 import { batches } from "/static/views/batches.js";
+import { bulk } from "/static/views/bulk.js";
 import { children } from "/static/views/children.js";
 import { dead } from "/static/views/dead.js";
 import { job } from "/static/views/job.js";
 import { jobs } from "/static/views/jobs.js";
 import { overview } from "/static/views/overview.js";
+import { phasesView } from "/static/views/phases.js";
 import { signIn } from "/static/views/sign_in.js";
-import { workers } from "/static/views/workers.js";
+import { worker, workers } from "/static/views/workers.js";
 
 // A view: title(context), load(context) → data, render(data, context) → elements, every: seconds between loads.
 for (const [pattern, view] of [
@@ -24,7 +27,11 @@ for (const [pattern, view] of [
   ["/jobs/{id}", job],
   ["/jobs/{id}/children", children],
   ["/dead", dead],
+  ["/phases", phasesView],
   ["/workers", workers],
+  ["/workers/{id}", worker],
+  ["/bulk", bulk],
+  ["/audit", audit],
   ["/batches", batches],
 ])
   route(pattern, view);

@@ -21,7 +21,7 @@ export function phases(rows, workers) {
           phase.phase,
         ),
     },
-    { name: "Pool", cell: (phase) => pool(phase, workers > 0) },
+    { name: "Pool", cell: (phase) => [pool(phase, workers > 0), phase.pool_is_set && h("span", { class: "why" }, `set; declared ${phase.declared_pool ?? "no limit"}`)] },
     { name: "Waiting", cell: waiting, number: true },
     { name: "Queued", cell: (phase) => zero(phase.queued), number: true },
     { name: "Running", cell: (phase) => zero(phase.running), number: true },
@@ -60,7 +60,7 @@ const zero = (value, text = "0") => (value ? capped(value) : h("span", { class: 
 function waiting(phase) {
   const reasons = Object.entries(phase.waiting);
   const end = phase.paused_until ? [" resumes ", when(phase.paused_until)] : " until resumed";
-  const paused = phase.paused && [" ", pill("paused"), end];
+  const paused = phase.paused && [" ", h("a", { href: "/phases" }, pill("paused")), end];
   if (!reasons.length) return h("span", null, zero(0), paused);
   return h(
     "span",

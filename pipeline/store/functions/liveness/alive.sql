@@ -13,8 +13,10 @@ CREATE OR REPLACE FUNCTION pipeline.worker_name(p_name text, p_no integer) RETUR
     SELECT coalesce(p_name, (SELECT w.id FROM pipeline.workers w WHERE w.no = p_no), 'worker ' || p_no)
 $$;
 
--- How a worker is: 'not_consuming' is connected and alive, but does not consume every queue that it should.
+-- How a worker is: 'draining' takes nothing new because an operator said so; 'not_consuming' is connected and alive, but does
+-- not consume every queue that it should.
 CREATE OR REPLACE FUNCTION pipeline.worker_state(p_worker pipeline.workers) RETURNS text LANGUAGE sql VOLATILE AS $$
     SELECT CASE WHEN p_worker.stopped_at IS NOT NULL THEN CASE WHEN p_worker.died THEN 'died' ELSE 'stopped' END WHEN NOT pipeline.alive(p_worker.id) THEN 'missing'
+                WHEN p_worker.draining_at IS NOT NULL THEN 'draining'
                 WHEN p_worker.not_consuming <> '{}' THEN 'not_consuming' ELSE 'alive' END
 $$;

@@ -4,12 +4,14 @@
 -- counted, so that only what is older can be called confirmed.
 CREATE OR REPLACE FUNCTION pipeline.heartbeat(p_worker text, p_jobs uuid[], p_fences bigint[],
                                               p_confirmed timestamptz, p_counters jsonb, p_not_consuming text[] DEFAULT '{}',
-                                              p_unstarted jsonb DEFAULT '{}', p_stuck integer DEFAULT 0)
+                                              p_unstarted jsonb DEFAULT '{}', p_stuck integer DEFAULT 0,
+                                              p_memory bigint DEFAULT NULL, p_stuck_jobs uuid[] DEFAULT '{}')
 RETURNS TABLE (job_id uuid, fence bigint, status text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     UPDATE pipeline.workers SET heartbeat_at = now(), confirmed_at = least(p_confirmed, heartbeat_at), counters = p_counters,
-                       not_consuming = p_not_consuming, unstarted = p_unstarted, stuck = p_stuck, stopped_at = NULL, died = false
+                       not_consuming = p_not_consuming, unstarted = p_unstarted, stuck = p_stuck, memory = p_memory,
+                       stuck_jobs = p_stuck_jobs, stopped_at = NULL, died = false
     WHERE id = p_worker;
     RETURN QUERY
     WITH mine AS (

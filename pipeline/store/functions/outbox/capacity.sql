@@ -18,6 +18,7 @@ BEGIN
     END IF;
     IF p_phase.throttle_count IS NOT NULL THEN v_room := least(v_room, pipeline.throttle_left(p_phase)); END IF;
     IF p_phase.pool IS NULL THEN RETURN v_room; END IF;
-    RETURN least(v_room, (SELECT count(*) FROM pipeline.places p
-                          WHERE p.phase_id = p_phase.id AND p.job_id IS NULL AND p.number <= p_phase.pool));
+    RETURN least(v_room, (SELECT least(count(*) FILTER (WHERE p.job_id IS NULL AND p.number <= p_phase.pool),
+                                       p_phase.pool - count(p.job_id))
+                          FROM pipeline.places p WHERE p.phase_id = p_phase.id));
 END $$;

@@ -1,5 +1,5 @@
--- Put a job into the waiting room, to be sent when it is due and the gate lets it through.
--- The job's send number was raised by the caller: whatever message is still on its way is void.
+-- Put a job into the outbox, to be sent when it is due and the gate lets it through.
+-- The job's delivery number was raised by the caller: whatever message is still on its way is void.
 -- One that begins anew waits for its key's turn and its rate limit like a new job; one that comes back at once was let
 -- through already. One that waits for a time leaves its turn to others.
 CREATE OR REPLACE FUNCTION pipeline.enqueue(p_job uuid, p_workflow text, p_phase text, p_priority smallint,

@@ -8,7 +8,8 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'PL001',
             MESSAGE = format('unknown workflow %L', p_workflow),
-            HINT = coalesce('known workflows: ' || (SELECT string_agg(DISTINCT workflow, ', ') FROM pipeline.phases),
+            HINT = coalesce('known workflows: ' || (SELECT string_agg(DISTINCT workflow, ', ') FROM pipeline.phases)
+                            || '; "pipeline migrate" registers those of PIPELINE_WORKFLOWS',
                             'no workflow is registered yet: run "pipeline migrate"');
     END IF;
     RETURN v_phase;

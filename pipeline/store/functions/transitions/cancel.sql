@@ -23,7 +23,9 @@ BEGIN
            j.wait_reason, left(p_reason, 20000)
     FROM pipeline.jobs j LEFT JOIN pipeline.outbox o ON o.job_id = j.id WHERE j.id = ANY (v_ids);
     UPDATE pipeline.jobs SET status = 'cancelled', completed_at = now(), updated_at = now(), error_message = p_reason,
-        fence = fence + CASE WHEN status = 'running' THEN 0 ELSE 1 END, next_retry_at = NULL, wait_reason = NULL
+        fence = fence + CASE WHEN status = 'running' THEN 0 ELSE 1 END, next_retry_at = NULL, wait_reason = NULL,
+        -- Nobody has answered: a replay asks again (pipeline.wait_once_more).
+        waited_for = (SELECT o.waits_for FROM pipeline.outbox o WHERE o.job_id = jobs.id)
     WHERE id = ANY (v_ids);
     PERFORM pipeline.leave_places(v_ids);
     PERFORM pipeline.leave_outbox(v_ids);

@@ -1,4 +1,4 @@
--- Claim jobs by id for the idle threads of one process: pending or retryable, same phase, same send number. Each row goes
+-- Claim jobs by id for the idle threads of one process: pending or retryable, same phase, same delivery number. Each row goes
 -- to one delivery; a claim repeated by the same delivery (its COMMIT was lost) gets the same answer. Every ask gets a
 -- verdict: 'claimed', or why not. 'locked': some other transaction holds the row, perhaps an application's for a long
 -- time; ask again, nobody waits for it here. 'paused', 'pool_full': the job waits at the gate again. 'expired': it has failed, and never starts.

@@ -1,5 +1,5 @@
 -- Jobs that nobody has begun by their time fail, with the reason, and never start; one that has begun is left alone, and
--- so is one that somebody has locked. A message that is out carries an older send number: it is acknowledged as a duplicate.
+-- so is one that somebody has locked. A message that is out carries an older delivery number: it is acknowledged as a duplicate.
 CREATE OR REPLACE FUNCTION pipeline.expire(p_jobs uuid[]) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     v_job pipeline.jobs;

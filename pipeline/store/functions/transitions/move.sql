@@ -1,5 +1,5 @@
 -- Jobs that wait in a phase which the workflow no longer has go to one that it has, with fresh budgets: the next p_most
--- of that phase after p_after, in the order of their ids. They keep status, due time and place in the line; a new send
+-- of that phase after p_after, in the order of their ids. They keep status, due time and place in the line; a new delivery
 -- number voids messages that are still out. What runs, and what somebody has locked, stays where it is and is counted.
 -- Call it with the last id it returned until that is null.
 CREATE OR REPLACE FUNCTION pipeline.move(p_queue text, p_phase text, p_after uuid DEFAULT NULL, p_most integer DEFAULT 1000,

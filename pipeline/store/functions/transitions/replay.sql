@@ -1,5 +1,6 @@
 -- A failed or cancelled job starts its phase again with fresh budgets, at once or when p_due has come, and with p_body in
--- place of its body if that is given. Returns false if the job is neither (any more), if p_send is given and the job did
+-- place of its body if that is given. One that was cancelled while it waited for an event or for children waits for them
+-- again. Returns false if the job is neither (any more), if p_send is given and the job did
 -- not fail with it, or if its key was free since it ended (p_unique of pipeline.submit) and another job that has not
 -- ended has it now.
 CREATE OR REPLACE FUNCTION pipeline.replay(p_id uuid, p_send bigint DEFAULT NULL, p_due timestamptz DEFAULT NULL, p_body jsonb DEFAULT NULL)
@@ -20,6 +21,9 @@ BEGIN
         body = coalesce(p_body, body)
     WHERE id = p_id;
     PERFORM pipeline.enqueue(p_id, v_job.workflow, v_job.phase, v_job.priority, p_due, v_reason);
+    IF v_job.waited_for IS NOT NULL THEN
+        PERFORM pipeline.wait_once_more(v_job);
+    END IF;
     RETURN true;
 END $$;
 

@@ -1,7 +1,7 @@
 -- The counters of all workers, living, stopped and pruned: a total that never falls.
 CREATE OR REPLACE VIEW pipeline.counters AS
 SELECT c.name, sum(c.n)::bigint AS n
-FROM (SELECT t.name, t.n FROM pipeline.counter_totals t
+FROM (SELECT t.name, t.n FROM pipeline.counter_totals t WHERE t.name <> 'counted.until'
       UNION ALL
       SELECT e.key, e.value::bigint FROM pipeline.workers w CROSS JOIN LATERAL jsonb_each_text(w.counters) e) c
 GROUP BY c.name;

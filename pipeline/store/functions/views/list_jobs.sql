@@ -1,5 +1,5 @@
 -- The newest jobs before p_before that match; null filters match everything. Those of a tag are walked, newest first. Jobs that ended or back off are found by
--- an index, a short scan for each phase; those that wait by walking the waiting room, newest first, p_walk rows at
+-- an index, a short scan for each phase; those that wait by walking the outbox, newest first, p_walk rows at
 -- most. If the walk ended early, floor says where: older jobs were not looked at yet, so that a page can be short
 -- and still not be the last.
 CREATE OR REPLACE FUNCTION pipeline.list_jobs(p_workflow text, p_phase text, p_status text, p_before uuid, p_most integer,

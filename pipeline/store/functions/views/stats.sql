@@ -7,8 +7,11 @@ RETURNS TABLE (queue text, workflow text, phase text, waiting jsonb, queued inte
 LANGUAGE sql STABLE AS $$
     WITH timed AS MATERIALIZED (
         SELECT t.phase_id, t.reason, count(*) AS n FROM (
-            SELECT o.phase_id, CASE WHEN o.waits_for IS NOT NULL THEN split_part(o.waits_for, ':', 1)
-                WHEN o.due_at < 'infinity' THEN coalesce(o.reason, 'scheduled') WHEN o.has_turn IS FALSE THEN 'key' ELSE coalesce((
+            -- Null: its time is over, and it waits at the gate.
+            SELECT o.phase_id, CASE WHEN o.due_at <= now() AND o.has_turn IS NOT FALSE THEN NULL
+                WHEN o.waits_for IS NOT NULL AND o.due_at > now() THEN split_part(o.waits_for, ':', 1)
+                WHEN o.has_turn IS FALSE AND (o.due_at <= now() OR o.due_at = 'infinity') THEN 'key'
+                WHEN o.due_at < 'infinity' THEN coalesce(o.reason, 'scheduled') ELSE coalesce((
                 SELECT l.pause_reason FROM pipeline.rate_limits l WHERE l.name = o.rate_limit AND l.paused_until > now()), 'rate_limit') END AS reason
             FROM pipeline.outbox o WHERE o.due_at IS NOT NULL ORDER BY o.due_at LIMIT p_cap) t
         GROUP BY t.phase_id, t.reason
@@ -25,7 +28,7 @@ LANGUAGE sql STABLE AS $$
     SELECT ph.queue, ph.workflow, ph.phase,
            coalesce((SELECT jsonb_object_agg(w.reason, w.n) FROM (
                SELECT u.reason, sum(u.n)::integer AS n FROM (
-                   SELECT t.reason, t.n FROM timed t WHERE t.phase_id = ph.id
+                   SELECT coalesce(t.reason, pipeline.gate_reason(ph)) AS reason, t.n FROM timed t WHERE t.phase_id = ph.id
                    UNION ALL
                    SELECT pipeline.gate_reason(ph), g.n FROM (SELECT count(*) AS n FROM (SELECT 1 FROM pipeline.outbox o
                        WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL LIMIT p_cap) c) g

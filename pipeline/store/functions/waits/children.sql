@@ -37,7 +37,12 @@ BEGIN
         WHERE j.batch_id = p_batch.id AND j.status IN ('failed', 'cancelled') LIMIT 1;
         v_result := v_result || jsonb_build_object('child', v_child.id, 'error', left(v_child.error_message, 1000));
     END IF;
-    PERFORM pipeline.end_wait(p_batch.parent_job, 'children:' || p_batch.id, v_result, 'children');
+    IF NOT pipeline.end_wait(p_batch.parent_job, 'children:' || p_batch.id, v_result, 'children') THEN
+        -- It was cancelled, and these with it: a replay continues with their ends.
+        UPDATE pipeline.jobs j SET waited_for = NULL,
+            result = coalesce(j.result, '{}') || jsonb_build_object(pipeline.phase_of_wait(j.id), v_result)
+        WHERE j.id = p_batch.parent_job AND j.waited_for = 'children:' || p_batch.id;
+    END IF;
     UPDATE pipeline.batches SET answered_at = now() WHERE id = p_batch.id;
     IF p_batch.remaining > 0 THEN
         PERFORM pg_notify('pipeline_maintenance', 'batch');

@@ -65,9 +65,29 @@ BEGIN
     WHERE o.job_id = p_job AND o.waits_for = p_waits_for AND o.due_at > now();
     IF NOT FOUND THEN RETURN false; END IF;
     UPDATE pipeline.jobs j SET next_retry_at = now(), wait_reason = p_reason, updated_at = now(),
-        result = coalesce(j.result, '{}') || jsonb_build_object((
-            SELECT t.phase FROM pipeline.attempts t WHERE t.job_id = p_job AND t.fence <= j.fence ORDER BY t.fence DESC LIMIT 1), p_result)
+        result = coalesce(j.result, '{}') || jsonb_build_object(pipeline.phase_of_wait(p_job), p_result)
     WHERE j.id = p_job;
     PERFORM pipeline.wake();
     RETURN true;
+END $$;
+
+-- The phase that ended with the job's wait: the last one that succeeded. Since then the job may have been cancelled and replayed.
+CREATE OR REPLACE FUNCTION pipeline.phase_of_wait(p_job uuid) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT t.phase FROM pipeline.attempts t WHERE t.job_id = p_job AND t.outcome = 'succeeded' ORDER BY t.fence DESC LIMIT 1
+$$;
+
+-- A replayed job waits for what it waited for when it was cancelled. The time of that wait went on meanwhile: where it is over,
+-- its default stands. Children were cancelled with the job: once the last of them is counted, their ends are the answer.
+CREATE OR REPLACE FUNCTION pipeline.wait_once_more(p_job pipeline.jobs) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_until timestamptz := coalesce((SELECT t.due_at FROM pipeline.attempts t WHERE t.job_id = p_job.id ORDER BY t.fence DESC LIMIT 1), 'infinity');
+    v_reason text := split_part(p_job.waited_for, ':', 1);
+BEGIN
+    IF v_until > now() THEN
+        UPDATE pipeline.outbox o SET due_at = v_until, waits_for = p_job.waited_for, reason = v_reason WHERE o.job_id = p_job.id;
+    END IF;
+    UPDATE pipeline.jobs j SET waited_for = NULL, next_retry_at = nullif(v_until, 'infinity'), wait_reason = v_reason WHERE j.id = p_job.id;
+    IF v_reason = 'children' THEN
+        PERFORM pg_notify('pipeline_maintenance', 'batch') WHERE NOT pipeline.finish_batch(substr(p_job.waited_for, 10)::uuid);
+    END IF;
 END $$;

@@ -1,4 +1,4 @@
-// One job: its state, where its time went, its errors, its payload, and what can be done about it.
+// One job: its state, where its time went, its errors, its body, and what can be done about it.
 
 import { get, post } from "/static/api.js";
 import { ask, attempt, field } from "/static/dialog.js";
@@ -75,8 +75,8 @@ export const job = {
         ),
       h(
         "div",
-        { class: "columns", "data-key": "payload" },
-        section("Payload", json(body)),
+        { class: "columns", "data-key": "body" },
+        section("Body", json(body)),
         result && section("Results by phase", json(result)),
         output !== null && section("Stored by the workflow", json(output)),
       ),
@@ -86,7 +86,7 @@ export const job = {
 
 function facts(found) {
   const { job, due_at: due } = found;
-  const waits = waitsFor(found) ?? (found.waits_for && words(found.waits_for));
+  const waits = waitsFor(found) ?? (found.waits_for && [words(found.waits_for), found.advice].filter(Boolean).join(": "));
   const fact = (name, ...value) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value));
   return h(
     "dl",
@@ -167,10 +167,10 @@ function edit(job, name, body, refresh) {
   const text = h("textarea", { name: "body", rows: 12, spellcheck: "false", class: "mono", required: true });
   text.value = JSON.stringify(body, null, 2);
   ask({
-    title: `Replay ${name} with another payload?`,
+    title: `Replay ${name} with another body?`,
     text: `Its phase ${job.phase} starts again with fresh budgets. What earlier phases returned stays.`,
     yes: "Replay the job",
-    fields: [field("Payload", text)],
+    fields: [field("Body", text)],
     act: async ({ body }) => {
       let parsed;
       try {

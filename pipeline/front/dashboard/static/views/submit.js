@@ -15,7 +15,7 @@ export function openSubmit() {
 function show(workflows) {
   const raw = h("textarea", { name: "body", rows: 6, spellcheck: "false", value: "{}" });
   const columns = h("div", { class: "body" });
-  const payload = field("Payload", raw, "A JSON object of references, at most 64 KiB.");
+  const whole = field("Body", raw, "A JSON object of references, at most 64 KiB.");
   const first = workflows[0]?.name;
   let form = null;
   choose(first);
@@ -24,7 +24,7 @@ function show(workflows) {
     const schema = workflows.find((one) => one.name === name)?.body_schema;
     raw.oninput = null;
     form = schema ? bodyForm(schema, raw) : null;
-    columns.replaceChildren(...(form ? [form.element, payload] : [payload]));
+    columns.replaceChildren(...(form ? [form.element, whole] : [whole]));
   }
 
   ask({
@@ -66,6 +66,6 @@ function read(text) {
     throw new Error(`The body is not valid JSON: ${error.message}`);
   }
   if (found === null || typeof found !== "object" || Array.isArray(found))
-    throw new Error('The payload must be a JSON object, such as {"url": "https://example.org"}.');
+    throw new Error('The body must be a JSON object, such as {"url": "https://example.org"}.');
   return found;
 }

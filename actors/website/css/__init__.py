@@ -1,0 +1,1 @@
+"""What a page's own style sheets make of its elements."""
