@@ -43,6 +43,7 @@ USERS = [
     Promise("… against naive claim, INSERT, complete", "real.writes_vs_naive_insert", "≥ 2", "4"),
     Promise("results of 20 KB, against Dramatiq whose messages carry them", "real.results_vs_dramatiq"),
     Promise("a model as the body and typed results, against dictionaries", "real.typed_vs_untyped", "≥ 0.9", "1.0"),
+    Promise("jobs that take turns by a key, against jobs without", "real.keyed_vs_unkeyed", "≥ 0.8"),
     Promise("single submits by 1 client, against a plain INSERT of two rows", "real.submit_1_vs_insert"),
     Promise("… by 8 clients", "real.submit_8_vs_insert"),
     Promise("… by 32 clients", "real.submit_32_vs_insert", "≥ 0.6", "0.8"),

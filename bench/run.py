@@ -34,6 +34,7 @@ ROWS = {
     "writes": Listed(throughput.writes),
     "results": Listed(throughput.results, quick=False),
     "typed": Listed(throughput.typed, quick=False),
+    "keyed": Listed(throughput.keyed, quick=False),
     "steps": Listed(language.steps, quick=False),
     "awaited": Listed(language.awaited, quick=False),
     "submit": Listed(submitting.single),

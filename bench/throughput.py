@@ -85,5 +85,15 @@ def typed(laboratory: lab.Laboratory, plan: Plan) -> Figures:
     return merge(rounds.rates(), real(typed_vs_untyped=rounds.ratio("typed", "untyped")))
 
 
+def keyed(laboratory: lab.Laboratory, plan: Plan) -> Figures:
+    """Jobs that take turns by a key, against jobs without one."""
+    with (
+        pipeline(laboratory, "keyed", "keyed", seconds=plan.seconds) as ours,
+        pipeline(laboratory, "keyed", "unkeyed", seconds=plan.seconds, name="unkeyed") as free,
+    ):
+        rounds = Rounds({"keyed": ours.turn, "unkeyed": free.turn}, plan.rounds)
+    return merge(rounds.rates(), real(keyed_vs_unkeyed=rounds.ratio("keyed", "unkeyed")))
+
+
 def _costs(rounds: Rounds, side: str) -> Figures:
     return {cost: round(rounds.median(side, cost), 3) for cost in COSTS}

@@ -55,7 +55,10 @@ class Schedules:
         for name in self._names:
             insist(partial(pause_schedule, None, SCHEDULED, name))
         tags = [f"schedule:{name}" for name in self._names]
-        return [row["id"] for row in self._observer.rows(JOBS, SCHEDULED, tags)]
+        jobs: list[UUID] = [row["id"] for row in self._observer.rows(JOBS, SCHEDULED, tags)]
+        if not jobs:
+            self.complaints.append("no schedule had a job in all that time")
+        return jobs
 
     def found(self, observer: Observer) -> list[Scheduled]:
         """What the books compare."""

@@ -188,8 +188,8 @@ class Place:
     # ---- waiting
 
     def until(self, condition: Callable[[], Any], timeout: float = 20.0, what: str = "it") -> Any:
-        """Wait for an event with a deadline."""
-        deadline = time.monotonic() + timeout
+        """Wait for an event with a deadline. Each look costs the servers something: a long wait looks less often."""
+        began = time.monotonic()
         while True:
             try:
                 found = condition()
@@ -197,9 +197,10 @@ class Place:
                 found = None
             if found:
                 return found
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - began
+            if waited > timeout:
                 raise AssertionError(f"waited {timeout} s for {what}\n{self._situation()}")
-            time.sleep(0.02)
+            time.sleep(min(0.1, 0.02 + waited / 40))
 
     def _situation(self) -> str:
         """What there is to be seen when a wait was in vain: messages, open jobs, logs, and where each thread is."""

@@ -27,6 +27,8 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 FIND_ON, READ_ON = 1280, 3000
 # A line that the model is less sure of than this is not text, or not to be read.
 READABLE = 0.5
+# Letters a line has for each of its heights, at least: wide capitals have one, usual print two.
+THINNEST = 0.35
 # A page that was read with less confidence than this is worth a second look.
 AGAIN = 0.9
 
@@ -103,7 +105,17 @@ def _confidence(lines: list[Line], kept: list[Line], grey: Any, seen: list[Any])
         return 0.0 if lines else None
     room = sum(line.width for line in lines)
     missed = outside(grey, seen, median(line.height for line in kept))
-    return (1 - missed) * sum(line.confidence * line.width for line in lines) / room
+    return (1 - missed) * sum(line.confidence * filled(line) * line.width for line in lines) / room
+
+
+def filled(line: Line) -> float:
+    """How much of a line's room its letters can fill, 0 … 1.
+
+    Of an alphabet that the models do not know they read a point here and there, and are sure of that.
+    """
+    least = THINNEST * line.width / max(line.height, 1.0)
+    letters = sum(not letter.isspace() for letter in line.text)
+    return min(1.0, letters / least) if least > 1 else 1.0
 
 
 def read_line(line: Any) -> str:

@@ -14,6 +14,7 @@ from pipeline.broker.management import UNANSWERED, Login, request
 # Without statistics the totals of classic queues are current; with them they lag by seconds.
 TOTALS = "disable_stats=true&enable_queue_totals=true"
 NO_SUCH_QUEUE = 404
+ALARMS = ("mem_alarm", "disk_free_alarm")
 
 
 def all_messages(management_url: str, amqp_url: str) -> dict[str, int] | None:
@@ -60,9 +61,25 @@ def _ready(channel: BlockingChannel, queue: str) -> int:
         raise
 
 
-def _ask_management(management_url: str, amqp_url: str) -> dict[str, int] | None:
+def alarms(management_url: str) -> dict[str, list[str]]:
+    """By node, the alarms because of which it takes no messages, as far as the management API tells."""
+    for url in management_url.split(";"):
+        try:
+            answer = request(url, _login(url), "nodes")
+            if answer.well:
+                return {node["name"]: [alarm for alarm in ALARMS if node.get(alarm)] for node in answer.body}
+        except (*UNANSWERED, LookupError, TypeError, AttributeError):
+            continue
+    return {}
+
+
+def _login(management_url: str) -> Login:
     address = urlsplit(management_url)
-    login = Login(unquote(address.username or ""), unquote(address.password or ""))
+    return Login(unquote(address.username or ""), unquote(address.password or ""))
+
+
+def _ask_management(management_url: str, amqp_url: str) -> dict[str, int] | None:
+    login = _login(management_url)
     vhost = quote(unquote(urlsplit(amqp_url.split(";", maxsplit=1)[0]).path[1:]) or "/", safe="")
     try:
         answer = request(management_url, login, f"queues/{vhost}?{TOTALS}")

@@ -11,7 +11,7 @@ from pika.exceptions import AMQPError
 from sqlalchemy.exc import OperationalError
 
 from pipeline import settings
-from pipeline.broker import management
+from pipeline.broker.counts import alarms
 from pipeline.broker.topology import arguments
 from pipeline.declare.errors import BadInput, what_was_said
 from pipeline.declare.registry import workflows
@@ -80,6 +80,7 @@ def _cluster() -> list[Finding]:
         snapshots = reading.snapshots(connection, LONG_SNAPSHOT)
     alive = sum(now.workers.get(state, 0) for state in ("alive", "not_consuming", "draining"))
     idle = now.workers.get("draining", 0)
+    waited_for = {one.queue.partition(".")[0] for one in now.unserved}
     silent, gone = now.workers.get("not_consuming", 0), now.workers.get("missing", 0)
     return [
         Finding(alive > 0, f"{alive} workers are alive", "start some: dramatiq pipeline.actors --processes 4"),
@@ -100,7 +101,7 @@ def _cluster() -> list[Finding]:
             for queue, jobs in now.undeclared
         ),
         *_versions(versions),
-        *(_forgotten(workflow) for workflow in forgotten if alive),
+        *(_forgotten([name for name in forgotten if name not in waited_for]) if alive else ()),
         *(_snapshot(one) for one in snapshots),
     ]
 
@@ -115,12 +116,12 @@ def _versions(versions: dict[str, int]) -> Iterator[Finding]:
         yield Finding(True, f"all workers run the same code: {named}")
 
 
-def _forgotten(workflow: str) -> Finding:
-    return Finding(
-        False,
-        f"no worker that is alive serves any phase of {workflow}",
-        "add its module to PIPELINE_WORKFLOWS of the workers, or its queues to theirs (--queues)",
-    )
+def _forgotten(workflows: list[str]) -> Iterator[Finding]:
+    """Perhaps on purpose: where jobs wait, that is a finding of its own."""
+    if workflows:
+        named = ", ".join(workflows[:10]) + (", …" if len(workflows) > 10 else "")
+        cure = "is a module missing in PIPELINE_WORKFLOWS of the workers, or a queue among theirs (--queues)?"
+        yield Finding(True, f"no worker that is alive serves {named}; no job waits there. {cure}")
 
 
 def _snapshot(one: reading.Snapshot) -> Finding:
@@ -134,23 +135,9 @@ def _snapshot(one: reading.Snapshot) -> Finding:
 def _alarms(config: settings.Settings) -> Iterator[Finding]:
     """RabbitMQ takes no messages while one is on; only its management API tells."""
     url = config.rabbitmq_management_url
-    user = pika.URLParameters(config.rabbitmq_url.get_secret_value().split(";")[0]).credentials
-    if not url or not isinstance(user, pika.PlainCredentials):
-        return
-    try:
-        nodes = management.request(url, management.Login(user.username, user.password), "nodes")
-    except management.UNANSWERED:
-        yield Finding(
-            False, "RabbitMQ's management API does not answer", "correct RABBITMQ_MANAGEMENT_URL, or unset it"
-        )
-        return
-    if not nodes.well:
-        # Not every user may ask for nodes.
-        return
-    for node in nodes.body:
-        for alarm, cure in ALARMS.items():
-            if node.get(alarm):
-                yield Finding(False, f"RabbitMQ's {node['name']} takes no messages: {alarm.replace('_', ' ')}", cure)
+    for node, found in (alarms(url.get_secret_value()) if url else {}).items():
+        for alarm in found:
+            yield Finding(False, f"RabbitMQ's {node} takes no messages: {alarm.replace('_', ' ')}", ALARMS[alarm])
 
 
 def _led(what: str, led: bool) -> str:

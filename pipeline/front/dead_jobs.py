@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -82,6 +83,12 @@ def _place(one: reading.DeadCause, sort: Sort) -> tuple[int, str, str, str]:
 def jobs_of_group(connection: Connection, group: Group, before: UUID | None, limit: int) -> list[dict[str, Any]]:
     """Newest first."""
     return reading.dead_jobs(connection, **group._asdict(), before=before or NEWEST, limit=limit)
+
+
+def size(connection: Connection, group: Group) -> int:
+    """How many jobs the group has, up to 10,000."""
+    found = reading.dead_groups(connection, [reading.DeadCause(*group, 0, datetime.now(UTC))], CAP)
+    return found[0].jobs if found else 0
 
 
 def oldest(connection: Connection, group: Group, limit: int) -> list[UUID]:

@@ -34,7 +34,8 @@ class Maintenance:
     ends expired jobs, submits the jobs of schedules, reports.
 
     Woken by time and by NOTIFY: 'dead' when a worker was seen to be gone, 'batch' when a child's end is to be counted,
-    'expiry' when a job expires before the next look, 'schedule' when one was changed.
+    'expiry' when a job expires before the next look, 'schedule' when one was changed, 'bulk' when something is
+    to be done with many jobs.
     """
 
     def __init__(self, config: Settings, worker_no: int, outbound: Outbound) -> None:
@@ -60,7 +61,7 @@ class Maintenance:
             lock.check()
             self._reclaim(connection, reclaimer)
             held = self._guarded(connection, upkeep.finish_batches)
-            looks = [self._guarded(connection, part) for part in (upkeep.expire, schedules.look)]
+            looks = [self._guarded(connection, part) for part in self._parts(schedules)]
             if monotonic() >= due:
                 due = monotonic() + self._config.health_seconds
                 self._guarded(connection, self._report)
@@ -72,6 +73,10 @@ class Maintenance:
                 woken = told(connection)
             if woken and failpoints.armed:
                 failpoints.reach("maintenance.woken")
+
+    def _parts(self, schedules: Schedules) -> tuple[Callable[[Wire], float | None], ...]:
+        """Each answers with the seconds until its next look."""
+        return upkeep.expire, schedules.look, upkeep.step_bulk_actions
 
     def _guarded(self, connection: Wire, part: Callable[[Wire], Answer]) -> Answer | None:
         """A failure here is logged and does not stop recovery, which comes first."""

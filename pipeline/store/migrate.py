@@ -30,6 +30,7 @@ FOLDERS = (
     "waits",
     "schedules",
     "audit",
+    "bulk",
     "verify",
     "views",
 )

@@ -23,7 +23,7 @@ from actors.website.messages import Message
 from actors.website.visit import fetch_page
 from pipeline import Permanent, Snooze, Transient
 
-SECONDS = 1.0
+SECONDS = 0.5
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 PAGE = b"<h1>Part</h1><p>the first bytes"
 NOTHING = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
@@ -124,8 +124,8 @@ async def serving(send: Send) -> AsyncIterator[int]:
 
 async def website(port: int) -> object:
     robots.forget()
-    bounds = {"total_seconds": SECONDS, "ports": frozenset({port}), "allow_private": True}
-    return await fetch_page(f"http://127.0.0.1:{port}/x", WebsiteSettings(**bounds))
+    settings = WebsiteSettings(total_seconds=SECONDS, ports=frozenset({port}), allow_private=True)
+    return await fetch_page(f"http://127.0.0.1:{port}/x", settings)
 
 
 async def model(port: int) -> object:
@@ -160,7 +160,7 @@ def test_a_hostile_answer_ends_in_time_with_a_reason(what: str, client: Callable
     """Never as a success, and a wait that is asked for is between a second and an hour."""
 
     async def run() -> None:
-        async with serving(HOSTILE[what]) as port, asyncio.timeout(20 * SECONDS):
+        async with serving(HOSTILE[what]) as port, asyncio.timeout(20):
             with pytest.raises(EXPECTED) as caught:
                 await client(port)
         if isinstance(caught.value, Snooze | SlowDown):

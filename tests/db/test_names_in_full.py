@@ -299,6 +299,12 @@ def _operators(db: Db, number: int) -> None:
     assert steps.one(db, "SELECT pipeline.drain('nobody', true)") is False
     assert steps.one(db, "SELECT pipeline.record('ada', 'api', NULL, 'cancel')") > 0
     assert steps.one(db, "SELECT pipeline.prune_audit('0', 10)") in (0, 1)
+    steps.fail(db, steps.held(db, "single"))
+    bulk = "SELECT pipeline.begin_bulk('ada', 'api', NULL, 'replay', '{\"status\": \"failed\"}', 1)"
+    number = steps.one(db, bulk)
+    assert steps.one(db, "SELECT pipeline.step_bulk_actions()") > 0
+    assert steps.one(db, "SELECT pipeline.steer_bulk(%s, 'stopped')", number) is False
+    steps.one(db, "SELECT pipeline.count_ended()")
 
 
 def _reports(db: Db) -> None:

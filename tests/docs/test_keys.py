@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+
 import pytest
+from typer.testing import CliRunner
 
 from pipeline.declare import registry
 from pipeline.declare.registry import workflows
+from pipeline.front.cli.main import app
 from pipeline.store import database
 from pipeline.store.register import differences, register
 from tests.docs.blocks import blocks
@@ -35,6 +40,27 @@ def test_each_statement_of_the_page_runs(place: Place, declared: None) -> None:
         place.rows(statement)
     rows = place.rows("SELECT key, weight, paused_until FROM pipeline.key_turns ORDER BY key")
     assert [tuple(row.values()) for row in rows] == [("c-17", 3, None), ("c-18", 1, None)]
+
+
+def test_each_command_of_the_page_says_what_it_did(place: Place, declared: None) -> None:
+    """The list has who is under way and who waits; the audit has who did what."""
+    place.db.execute(
+        """SELECT pipeline.submit_many('audits', ARRAY(SELECT jsonb_build_object('customer', 'c-1' || 7 + n / 5, 'url', 'u')
+           FROM generate_series(0, 9) AS n))"""
+    )
+    place.rows("SELECT * FROM pipeline.admit(1, 100)")
+    [script] = [block.text for block in PAGE if block.kind == "sh"]
+    said = []
+    for line in script.strip().splitlines():
+        ran = CliRunner().invoke(app, shlex.split(line, comments=True)[1:])
+        assert ran.exit_code == 0, ran.output
+        said.append(ran.output)
+    assert "c-17 │ 2         │ 3       │ 1" in said[0] and "c-18 │ 2         │ 3" in said[0]
+    assert "3 jobs of c-17" in said[1] and "resumed c-18 of audits" in said[3]
+    listed = json.loads(CliRunner().invoke(app, ["keys", "list", "audits", "--json"]).output)
+    assert [(one["key"], one["weight"], one["paused"]) for one in listed] == [("c-17", 3, False), ("c-18", 1, False)]
+    assert CliRunner().invoke(app, ["keys", "list", "audits", "--from", "c-18"]).output.count("c-1") == 1
+    assert place.count("SELECT count(*) FROM pipeline.audit WHERE action LIKE '%%key'") == 3
 
 
 def test_a_workflow_that_loses_its_keys_leaves_its_waiting_jobs_their_turns(place: Place, declared: None) -> None:

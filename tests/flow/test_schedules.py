@@ -64,9 +64,9 @@ def test_times_that_jobs_wait_for_are_over_while_rabbitmq_is_away(place: Place) 
     place.until(lambda: asked.status().wait_reason == "event", what="the wait for an event")
     place.servers.rabbitmq.delete_vhost(place.name)
     try:
-        for job in (asked, job_of(later)):
-            place.until(lambda job=job: job.status().wait_reason == "sending", what="the time to be over")
-            assert job.status().due_at is None
+        for look in (asked.status, job_of(later).status):
+            place.until(lambda look=look: look().wait_reason == "sending", what="the time to be over")  # type: ignore[misc]
+            assert look().due_at is None
         assert signal(None, asked.id, "answer", "signal") == "kept"
         assert {row["n"] for row in place.rows(WAITING)} == {2}
     finally:

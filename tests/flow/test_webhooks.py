@@ -32,7 +32,7 @@ def receiver() -> Iterator[Receiver]:
 
 def worker(place: Place, receiver: Receiver, **settings: str) -> None:
     environment = {**receiver.settings, **QUICK, **MODULE, "TEST_RECEIVER": receiver.url, **settings}
-    place.worker(**environment)
+    place.worker(settings=environment)
 
 
 def outcomes(place: Place, job: UUID) -> list[str]:

@@ -6,6 +6,10 @@ import json
 import os
 import signal
 
+import psycopg
+import pytest
+
+from pipeline.dev import doctor as doctor_of
 from pipeline.journey.submit import submit
 from tests.commands import pipeline
 from tests.db import steps
@@ -61,3 +65,22 @@ def test_a_worker_that_was_killed_is_not_called_stopped(place: Place) -> None:
     first.wait(20)
     os.kill(other, signal.SIGTERM)
     place.until(lambda: place.row(state, other) == {"state": "stopped"}, 20, "it to sign off")
+
+
+def test_doctor_looks_at_versions_of_the_code_at_workflows_and_at_long_transactions(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with what to do."""
+    place.worker(threads=1)
+    place.worker(threads=1, PIPELINE_CODE_VERSION="2026.11", wait=False)
+    place.until(lambda: place.count("SELECT count(*) FROM pipeline.workers WHERE version = '2026.11'"), 20, "the other")
+    monkeypatch.setattr(doctor_of, "LONG_SNAPSHOT", 0.1)
+    with psycopg.connect(place.database_url) as held:
+        held.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        held.execute("SELECT 1 FROM pipeline.jobs")
+        place.until(lambda: any("SELECT pg_terminate_backend" in one.cure for one in doctor_of.examine()), 10, "a look")
+    found = {one.what: one for one in doctor_of.examine()}
+    [versions] = [one for what, one in found.items() if "versions of the code" in what]
+    assert not versions.well and "2026.11 (1)" in versions.what and "restart the workers" in versions.cure
+    [unserved] = [one for what, one in found.items() if "serves" in what and "no job waits there" in what]
+    assert unserved.well and "pooled" in unserved.what

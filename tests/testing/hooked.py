@@ -49,5 +49,3 @@ hooked.on_failure(told, event="failure")
 hooked.on_cancel(told, event="cancel")
 # A hook's own job has hooks.
 told.on_success(again, of="hook")
-# Its workflow has no phase: nobody could run it.
-hooked.on_success(Workflow("hooked-nobody"))

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Engine
 
-from pipeline import cancel
+from pipeline import Workflow, cancel
 from pipeline.testing import MemoryRun, Run, in_memory
 from tests.testing.hooked import again, hooked, told
 
@@ -93,3 +93,12 @@ def test_a_hooks_job_exists_once_the_transaction_that_ends_the_other_commits(run
         db.commit()
     run.drain()
     assert [one.body["event"] for one in run.jobs(told)] == ["cancel"]
+
+
+def test_a_hook_whose_workflow_nobody_could_run_is_left_out(run: MemoryRun, workflow: Workflow[Any, Any]) -> None:
+    """It is no error of the job."""
+    workflow.on_success(Workflow("hooked-nobody"))
+    workflow.phase("only")(lambda job: None)
+    job = run.submit(workflow)
+    run.drain()
+    assert job.status == "succeeded" and len(run.jobs()) == 1

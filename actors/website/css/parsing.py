@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tinycss2
-from tinycss2.nth import parse_nth
+from tinycss2 import nth
 
 from actors.website.css.selectors import Budget, Compound, Element, Selector, Test
 
@@ -165,7 +165,7 @@ def _simple(name: str, token: Any) -> Test:
     if name in _NEVER:
         return lambda _element, _budget: False
     if token.type == "function" and name in _NTH:
-        steps = parse_nth(token.arguments)
+        steps = nth.parse_nth(token.arguments)
         if steps is None:
             raise NotUnderstood(name)
         return lambda element, _budget: _is_nth(element.place if name == "nth-child" else element.place_of_type, *steps)

@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 
 from pipeline.declare.extension import extensions, load
 from pipeline.front.api import dead, events, health, jobs, many, overview, results, schedules, session, stats, workflows
-from pipeline.front.api.control import audit, phases
+from pipeline.front.api.control import audit, bulk, phases
 from pipeline.front.api.control import workers as control_workers
 from pipeline.front.api.http import errors
 from pipeline.front.api.http.guessing import Guessing
@@ -27,7 +27,7 @@ from pipeline.store.gateway import reading
 
 # Before the jobs, whose ids are places in the same paths.
 PARTS = (
-    *(many, jobs, results, signals, workflows, schedules, dead, overview, phases, control_workers, audit),
+    *(many, jobs, results, signals, workflows, schedules, dead, overview, phases, control_workers, audit, bulk),
     *(events, links, session, health),
 )
 

@@ -13,9 +13,9 @@ from pipeline import __version__
 from pipeline.declare.errors import BadInput, what_was_said
 from pipeline.declare.extension import extensions, load
 from pipeline.dev.services import ServiceError, use_private_servers
-from pipeline.front.cli import api, audit, phases, run, schedules, verify, watch, workers, workflows
+from pipeline.front.cli import api, audit, keys, phases, run, schedules, verify, watch, workers, workflows
+from pipeline.front.cli.jobs import bulk, dead, show
 from pipeline.front.cli.jobs import commands as jobs
-from pipeline.front.cli.jobs import dead, show
 from pipeline.front.cli.waits import commands as waits
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import LOCKED, is_locked
@@ -26,7 +26,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Durable jobs in phases, on Dramatiq, RabbitMQ and PostgreSQL.",
 )
-for part in (run, jobs, show, waits, workers, phases, workflows, schedules, dead, verify, audit, watch, api):
+for part in (
+    run,
+    jobs,
+    show,
+    waits,
+    workers,
+    phases,
+    keys,
+    workflows,
+    schedules,
+    dead,
+    bulk,
+    verify,
+    audit,
+    watch,
+    api,
+):
     part.add_to(app)
 
 

@@ -26,7 +26,7 @@ POLICY = (
 HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
 VIEWS = (
     *("/", "/jobs", "/jobs/{job_id}", "/jobs/{job_id}/children", "/dead", "/batches"),
-    *("/phases", "/workers", "/workers/{worker_id}", "/audit"),
+    *("/phases", "/workers", "/workers/{worker_id}", "/bulk", "/audit"),
 )
 SERVED = frozenset({".js", ".css", ".svg"})
 

@@ -17,6 +17,13 @@ PAUSE_PHASES = text("""SELECT queue, nullif(paused_until, 'infinity') FROM pipel
 RESUME_PHASES = text("SELECT queue, was_paused FROM pipeline.resume_phases(:workflow, :phase) ORDER BY queue")
 SET_POOL = text("SELECT pipeline.set_pool(:workflow, :phase, :pool, :set)")
 SET_RATE = text("SELECT pipeline.set_rate(:workflow, :phase, :count, CAST(:seconds AS double precision), :set)")
+SET_KEY_WEIGHT = text("SELECT pipeline.set_key_weight(:workflow, :key, :weight)")
+PAUSE_KEY = text("""SELECT pipeline.pause_key(:workflow, :key,
+    coalesce(now() + make_interval(secs => CAST(:seconds AS double precision)), 'infinity'))""")
+RESUME_KEY = text("SELECT pipeline.resume_key(:workflow, :key)")
+# Python has no infinity.
+LIST_TURNS = text("""SELECT key, under_way, waiting, weight, paused_until IS NOT NULL AS paused,
+    nullif(paused_until, 'infinity') AS paused_until FROM pipeline.list_turns(:workflow, :first, :most)""")
 DRAIN = text("SELECT pipeline.drain(:worker, :drain)")
 RECORD = text("""SELECT pipeline.record(:who, :door, :origin, :action, :subject, :reason, :jobs,
     CAST(:ids AS uuid[]), CAST(:detail AS jsonb))""")
@@ -43,6 +50,17 @@ class Resumed(NamedTuple):
 
     queue: str
     was_paused: bool
+
+
+class KeyTurns(NamedTuple):
+    """A key of a workflow: its jobs that are under way, those that wait for a turn, and what operators say of it."""
+
+    key: str
+    under_way: int
+    waiting: int
+    weight: int
+    paused: bool
+    paused_until: datetime | None
 
 
 @dataclass(frozen=True)
@@ -118,3 +136,24 @@ def audit(connection: Connection, asked: Asked, before: int | None, limit: int) 
     """Who did what, newest first; five of the jobs of each."""
     values = {**vars(asked), "before": before or NEWEST, "limit": limit}
     return [dict(row) for row in connection.execute(AUDIT, values).mappings()]
+
+
+def list_turns(connection: Connection, workflow: str, first: str, most: int) -> list[KeyTurns]:
+    """The keys of a workflow that have unfinished jobs, from ``first`` on."""
+    values = {"workflow": workflow, "first": first, "most": most}
+    return [KeyTurns(*row) for row in connection.execute(LIST_TURNS, values)]
+
+
+def set_key_weight(connection: Connection, workflow: str, key: str, weight: int) -> None:
+    """So many of its jobs go in each of its turns."""
+    connection.execute(SET_KEY_WEIGHT, {"workflow": workflow, "key": key, "weight": weight})
+
+
+def pause_key(connection: Connection, workflow: str, key: str, seconds: float | None) -> None:
+    """Begin no more of its jobs, for so long or until somebody resumes it."""
+    connection.execute(PAUSE_KEY, {"workflow": workflow, "key": key, "seconds": seconds})
+
+
+def resume_key(connection: Connection, workflow: str, key: str) -> bool:
+    """False if it was not paused."""
+    return bool(connection.execute(RESUME_KEY, {"workflow": workflow, "key": key}).scalar_one())

@@ -17,6 +17,7 @@ ONE_AT_A_TIME = "SELECT pg_try_advisory_lock('pipeline.installation'::regclass::
 PRUNE_AUDIT = "SELECT pipeline.prune_audit(make_interval(secs => %s), %s)"
 PRUNE = "SELECT pipeline.prune(make_interval(secs => %s), %s, make_interval(secs => %s))"
 ROLL_UP = "SELECT pipeline.roll_up()"
+STEP_BULK_ACTIONS = "SELECT pipeline.step_bulk_actions()"
 COUNT_ENDED = "SELECT pipeline.count_ended()"
 FINISH_BATCHES = "SELECT pipeline.finish_batches(), pipeline.cancel_superfluous()"
 EXPIRE = "SELECT pipeline.expire_due()"
@@ -122,6 +123,13 @@ def prune(connection: Wire, keep: float, batch: int, keep_failed: float | None) 
 def roll_up(connection: Wire) -> None:
     """Note the last minute, once for all processes."""
     connection.execute(ROLL_UP)
+
+
+def step_bulk_actions(connection: Wire) -> float:
+    """Do the next part of what is done with many jobs. The seconds until the next look."""
+    row = connection.execute(STEP_BULK_ACTIONS).fetchone()
+    assert row is not None
+    return float(row[0])
 
 
 def count_ended(connection: Wire) -> None:

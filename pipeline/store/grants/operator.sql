@@ -3,7 +3,7 @@
 GRANT SELECT ON
     pipeline.phases, pipeline.batches, pipeline.batch_ends, pipeline.jobs, pipeline.outbox, pipeline.attempts,
     pipeline.workers, pipeline.rate_limits, pipeline.permits, pipeline.rollups, pipeline.rollup_quarters,
-    pipeline.counter_totals, pipeline.places, pipeline.turns, pipeline.key_turns, pipeline.key_rates, pipeline.keys, pipeline.tags, pipeline.steps, pipeline.signals, pipeline.hooks, pipeline.schedules, pipeline.attempt_logs, pipeline.audit, pipeline.versions, pipeline.installation, pipeline.own_functions, pipeline.granted_roles,
+    pipeline.counter_totals, pipeline.places, pipeline.turns, pipeline.key_turns, pipeline.key_rates, pipeline.keys, pipeline.tags, pipeline.steps, pipeline.signals, pipeline.hooks, pipeline.schedules, pipeline.attempt_logs, pipeline.audit, pipeline.bulk_actions, pipeline.versions, pipeline.installation, pipeline.own_functions, pipeline.granted_roles,
     pipeline.running_jobs, pipeline.processors, pipeline.counters, pipeline.relay_leader, pipeline.maintenance_leader
 TO :"role";
 GRANT EXECUTE ON FUNCTION
@@ -18,6 +18,8 @@ GRANT EXECUTE ON FUNCTION
     pipeline.set_pool(text, text, integer, boolean),
     pipeline.set_rate(text, text, integer, double precision, boolean),
     pipeline.drain(text, boolean),
+    pipeline.begin_bulk(text, text, text, text, jsonb, integer, double precision, text, uuid),
+    pipeline.steer_bulk(bigint, text),
     pipeline.record(text, text, text, text, text, text, integer, uuid[], jsonb),
     pipeline.set_rate_limit(text, double precision, double precision),
     pipeline.pause_rate_limit(text, timestamptz, text),
@@ -49,6 +51,8 @@ GRANT EXECUTE ON FUNCTION
     pipeline.alive(text),
     pipeline.dead_groups(text, integer, integer),
     pipeline.dead_group(text, text, text, integer, integer),
+    pipeline.turns_of(text),
+    pipeline.list_turns(text, text, integer),
     pipeline.undeclared(),
     pipeline.missing_workers(),
     pipeline.expected_messages(double precision),

@@ -30,9 +30,8 @@ class Wish:
 
 def read(values: tuple[str | None, ...], now: datetime) -> Wish:
     """The values are in the order of the parameters of ``pipeline.submit_many``."""
-    workflow, bodies, priority, batch, traceparent, keys, due, delay, _, unique, debounce, tags, expires, within = (
-        values
-    )
+    workflow, bodies, priority, batch, traceparent, keys, due, delay, *further = values
+    _, unique, debounce, tags, expires, within = further
     made = [body for body in texts(bodies) if body is not None]
     given: list[str | None] = texts(keys) or [None for _ in made]
     if unique is not None or debounce is not None:

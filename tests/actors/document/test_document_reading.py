@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageDraw
 
-from actors.document import reading
+from actors.document import layout, reading
 from actors.document.config import DocumentSettings
 from actors.document.engines import Recognised
+from actors.document.local_engine import filled
 from actors.document.pdf import open_pdf
 from actors.document.reading import Read, read_page
 from sandbox.raw_pdf import Line, printed
@@ -88,3 +89,18 @@ def test_a_page_that_shows_something_but_gave_no_text_is_doubted() -> None:
     assert read(page, Recognised([])) is None
     ImageDraw.Draw(page).text((50, 50), "not read", fill=40, font_size=30)
     assert read(page, Recognised([])) == "the page is not empty, but no text was found on it"
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "share"),
+    [
+        ("The council met on Tuesday", 500, 1.0),
+        ("I", 12, 1.0),
+        ("A B C", 180, 1.0),
+        ("東京の天気", 200, 1.0),
+        (".", 700, 0.17),
+    ],
+)
+def test_a_long_line_of_few_letters_was_not_read(text: str, width: float, share: float) -> None:
+    """Of an alphabet that the models do not know they read a point here and there, and are sure of it."""
+    assert filled(layout.Line(text, 0.99, 0, 0, width, 40)) == pytest.approx(share, abs=0.01)

@@ -155,3 +155,41 @@ def test_every_endpoint_that_changes_something_writes_it_down() -> None:
     ]
     silent = [one.__name__ for one in changing if not re.search(r"who\.actor|\(who, ", inspect.getsource(one))]
     assert len(changing) > 15 and silent == ["submit"]
+
+
+def test_a_group_is_replayed_at_a_rate_that_everybody_sees_pauses_and_stops(place: Place, ada: httpx.Client) -> None:
+    """Its number, how far it is, and how it ended; a canary beside it."""
+    holds = [steps.held(place.db) for _ in range(3)]
+    for hold in holds:
+        steps.fail(place.db, hold, "ValueError: no (shop.py:3)")
+    [group] = ada.get("/v1/dead").json()["items"]
+    canary = {"action": "canary", "group": group["group"], "job": str(holds[0].job)}
+    assert ada.post("/v1/bulk", json=canary).status_code == 202
+    assert ada.post("/v1/bulk", json=canary).status_code == 409
+    begun = ada.post("/v1/bulk", json={"action": "replay", "group": group["group"], "per_second": 0.5}).json()
+    assert begun["total"] == 2
+    assert ada.post(f"/v1/bulk/{begun['id']}/pause").json() == {"id": begun["id"], "state": "paused"}
+    [replay, ahead] = ada.get("/v1/bulk").json()
+    assert (replay["state"], replay["per_second"], replay["who"]) == ("paused", 0.5, "ada")
+    assert (ahead["job"], ahead["job_status"]) == (str(holds[0].job), "pending")
+    assert ada.post(f"/v1/bulk/{begun['id']}/stop").status_code == 200
+    assert ada.post(f"/v1/bulk/{begun['id']}/resume").status_code == 409
+    assert ada.post("/v1/bulk/999/stop").status_code == 404
+    for wrong in (
+        {"action": "cancel", "group": group["group"]},
+        {"action": "discard", "where": {}},
+        {"action": "replay"},
+    ):
+        assert ada.post("/v1/bulk", json=wrong).status_code == 422, wrong
+
+
+def test_all_that_match_are_cancelled_in_the_background(place: Place, ada: httpx.Client) -> None:
+    """By a worker's maintenance; the filter is in the audit."""
+    jobs = submit_many(None, "single", [{}] * 50, tags=["wrong"])
+    place.db.execute("SELECT pipeline.pause_phases('single', NULL, 'infinity')")
+    place.worker(threads=1)
+    ada.post("/v1/bulk", json={"action": "cancel", "where": {"tag": "wrong"}, "reason": "a mistake"})
+    assert {row["error_message"] for row in place.finished(*jobs)} == {"a mistake"}
+    place.until(lambda: ada.get("/v1/bulk").json()[0]["state"] == "done", 10, "its end")
+    [entry] = entries(ada, job=str(jobs[0]))
+    assert (entry["jobs"], entry["reason"], entry["who"]) == (50, "a mistake", "ada")

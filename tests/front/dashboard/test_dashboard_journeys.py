@@ -72,12 +72,14 @@ def test_a_failure_is_found_in_its_group_and_a_canary_goes_before_the_rest(
     card.get_by_role("button", name="Replay one as canary").click()
     page.get_by_role("dialog").get_by_role("button", name="Replay one").click()
     expect(card.locator(".canary")).to_contain_text("The canary succeeded.")
+    page.reload()
+    expect(card.locator(".canary")).to_contain_text("The canary succeeded.")
     expect(card.locator(".jobs")).to_have_text("2 jobs")
     assert sorted(place.job(job)["status"] for job in jobs) == ["failed", "failed", "succeeded"]
     card.get_by_role("button", name="Replay the rest…").click()
     page.get_by_label("Jobs per second").fill("50")
     page.get_by_role("dialog").get_by_role("button", name="Replay them").click()
-    expect(page.get_by_text("Replayed 2 jobs at 50 a second.")).to_be_visible()
+    expect(page.get_by_text("Replaying 2 jobs at 50 a second.")).to_be_visible()
     expect(page.get_by_text("No dead letters.")).to_be_visible()
     assert [job["error_message"] for job in place.finished(*jobs) if job["status"] != "succeeded"] == []
 

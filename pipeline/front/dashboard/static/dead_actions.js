@@ -6,7 +6,6 @@ import { ask, field } from "/static/dialog.js";
 import { h } from "/static/dom.js";
 import { CAP, capped, plural } from "/static/format.js";
 
-const MOST = 5000;
 const AT_ONCE = 1000;
 const jobsOf = (group) => (group.jobs >= CAP ? `${capped(group.jobs)} jobs` : plural(group.jobs, "job"));
 
@@ -36,34 +35,20 @@ export function replayRest(group, { refresh }) {
         value: "10",
         required: true,
       }),
-      "They start one after another at this rate, oldest first.",
+      "They start one after another at this rate, oldest first. It can be paused and stopped by everybody.",
     ),
-    field(
-      "At most",
-      h("input", {
-        name: "limit",
-        type: "number",
-        min: "1",
-        max: String(MOST),
-        step: "1",
-        value: String(Math.min(MOST, group.jobs)),
-        required: true,
-      }),
-    ),
+    field("Reason", h("input", { name: "reason", maxlength: 1000 }), "Kept in the audit; may be left empty."),
   ];
   ask({
     title: `Replay ${jobsOf(group)}?`,
     text: `${group.cause} in ${group.workflow} › ${group.phase}`,
     fields,
     yes: "Replay them",
-    act: async ({ per_second, limit }) => {
-      const { jobs, more } = await post("/v1/dead/replay", {
-        group: group.group,
-        per_second: Number(per_second),
-        limit: Number(limit),
-      });
+    act: async ({ per_second, reason }) => {
+      const wish = { action: "replay", group: group.group, per_second: Number(per_second), reason: reason.trim() || null };
+      const { total } = await post("/v1/bulk", wish);
       await refresh();
-      return `Replayed ${plural(jobs, "job")} at ${per_second} a second${more ? "; there are more" : ""}.`;
+      return `Replaying ${total >= CAP ? `${capped(total)} jobs` : plural(total, "job")} at ${per_second} a second.`;
     },
   });
 }

@@ -15,6 +15,7 @@ const VIEWS = [
   ["/phases", "Phases"],
   ["/workers", "Workers"],
   ["/batches", "Batches"],
+  ["/bulk", "Bulk"],
   ["/audit", "Audit"],
 ];
 

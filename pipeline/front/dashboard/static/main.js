@@ -10,6 +10,7 @@ import { say } from "/static/notices.js";
 import { current, listen, route } from "/static/router.js";
 import { audit } from "/static/views/audit.js";
 import { batches } from "/static/views/batches.js";
+import { bulk } from "/static/views/bulk.js";
 import { children } from "/static/views/children.js";
 import { dead } from "/static/views/dead.js";
 import { job } from "/static/views/job.js";
@@ -29,6 +30,7 @@ for (const [pattern, view] of [
   ["/phases", phasesView],
   ["/workers", workers],
   ["/workers/{id}", worker],
+  ["/bulk", bulk],
   ["/audit", audit],
   ["/batches", batches],
 ])

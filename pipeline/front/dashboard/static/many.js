@@ -4,7 +4,10 @@ import { get, post } from "/static/api.js";
 import { ask, field } from "/static/dialog.js";
 import { h } from "/static/dom.js";
 import { count, plural } from "/static/format.js";
+import { go } from "/static/router.js";
 
+/** More than these are done in the background. */
+const BACKGROUND = 5000;
 /** The names of a filter that count and change understand alike. */
 const NAMES = ["workflow", "phase", "status", "tag", "since", "until", "id", "error"];
 
@@ -53,6 +56,11 @@ async function begin(query, { refresh }, { status, verb, done, path, text, dange
     danger,
     fields,
     act: async (values, { progress, stopped }) => {
+      if (total > BACKGROUND) {
+        await post("/v1/bulk", { action: verb.toLowerCase(), where, ...values });
+        go("/bulk");
+        return "It is under way.";
+      }
       let jobs = 0;
       let cursor;
       do {

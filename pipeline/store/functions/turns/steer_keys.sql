@@ -41,3 +41,25 @@ BEGIN
     PERFORM pg_notify('pipeline_relay', '');
     RETURN coalesce(v_was > now(), false);
 END $$;
+
+-- The keys of a workflow that have unfinished jobs, from p_from on in their order: how many jobs are under way, and how many wait
+-- for a turn (1,000 means at least so many).
+CREATE OR REPLACE FUNCTION pipeline.list_turns(p_workflow text, p_from text DEFAULT '', p_most integer DEFAULT 50)
+RETURNS TABLE (key text, under_way integer, waiting integer, weight integer, paused_until timestamptz) LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE workflow AS MATERIALIZED (
+        SELECT pipeline.turns_of(p_workflow) AS turns
+    ), keys AS (
+        SELECT (SELECT o.key FROM pipeline.outbox o WHERE o.turns_id = w.turns AND o.key >= p_from ORDER BY o.key LIMIT 1) AS key, 1 AS n
+        FROM workflow w
+        UNION ALL
+        SELECT (SELECT o.key FROM pipeline.outbox o WHERE o.turns_id = w.turns AND o.key > k.key ORDER BY o.key LIMIT 1), k.n + 1
+        FROM keys k CROSS JOIN workflow w WHERE k.key IS NOT NULL AND k.n < p_most
+    )
+    SELECT k.key,
+           (SELECT count(*)::integer FROM pipeline.outbox o WHERE o.turns_id = w.turns AND o.key = k.key AND o.has_turn),
+           (SELECT count(*)::integer FROM (SELECT 1 FROM pipeline.outbox o WHERE o.turns_id = w.turns AND o.key = k.key
+                                           AND o.has_turn IS FALSE LIMIT 1000) s),
+           coalesce(t.weight, 1), CASE WHEN t.paused_until > now() THEN t.paused_until END
+    FROM keys k CROSS JOIN workflow w LEFT JOIN pipeline.key_turns t ON t.turns_id = w.turns AND t.key = k.key
+    WHERE k.key IS NOT NULL ORDER BY k.key
+$$;

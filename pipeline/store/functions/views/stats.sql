@@ -28,7 +28,7 @@ LANGUAGE sql STABLE AS $$
     SELECT ph.queue, ph.workflow, ph.phase,
            coalesce((SELECT jsonb_object_agg(w.reason, w.n) FROM (
                SELECT u.reason, sum(u.n)::integer AS n FROM (
-                   SELECT coalesce(t.reason, pipeline.gate_reason(ph)), t.n FROM timed t WHERE t.phase_id = ph.id
+                   SELECT coalesce(t.reason, pipeline.gate_reason(ph)) AS reason, t.n FROM timed t WHERE t.phase_id = ph.id
                    UNION ALL
                    SELECT pipeline.gate_reason(ph), g.n FROM (SELECT count(*) AS n FROM (SELECT 1 FROM pipeline.outbox o
                        WHERE o.phase_id = ph.id AND o.sent_at IS NULL AND o.due_at IS NULL LIMIT p_cap) c) g

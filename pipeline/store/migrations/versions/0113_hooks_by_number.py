@@ -5,7 +5,7 @@ from pathlib import Path
 from alembic import op
 
 revision = "0113"
-down_revision = "0111"
+down_revision = "0112"
 
 
 def upgrade() -> None:

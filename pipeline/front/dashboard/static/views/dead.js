@@ -2,7 +2,9 @@
 
 import { get, queryString } from "/static/api.js";
 import { bars } from "/static/chart.js";
-import { canaries, follow, forget } from "/static/canary.js";
+import { bulkCard } from "/static/bulk.js";
+import { canaries, follow, forget, nameOf, underWay } from "/static/canary.js";
+import { attempt } from "/static/dialog.js";
 import { discard, replayOne, replayRest } from "/static/dead_actions.js";
 import { h } from "/static/dom.js";
 import { capped, count, now } from "/static/format.js";
@@ -61,12 +63,13 @@ function groups({ items, next }, workflows, context) {
       { class: "lead", "data-key": "lead" },
       "Jobs that failed for good, grouped by the kind of error, where it was raised and what it said. They stay until they are replayed or discarded, or for PIPELINE_KEEP_FAILED_DAYS if that is set.",
     ),
+    underWay.filter((one) => !one.ended_at).map((one) => bulkCard(one, context)),
     [...canaries.values()]
-      .filter((canary) => !items.some((group) => group.group === canary.group.group))
+      .filter((canary) => !items.some((group) => nameOf(group) === nameOf(canary.group)))
       .map((canary) =>
         h(
           "article",
-          { class: "card", "data-key": `canary ${canary.group.group}`, "aria-label": canary.group.cause },
+          { class: "card", "data-key": `canary ${canary.number}`, "aria-label": canary.group.cause },
           title(canary.group, "none left"),
           canaryLine(canary, null, context),
         ),
@@ -92,7 +95,7 @@ const title = (group, jobs) =>
   );
 
 function card(group, context) {
-  const canary = canaries.get(group.group);
+  const canary = canaries.get(nameOf(group));
   return h(
     "article",
     { class: "card", "data-key": group.group, "aria-label": group.cause },
@@ -166,14 +169,16 @@ function canaryLine(canary, group, context) {
       " ",
       jobLink(canary.id),
     ),
-    button(
-      "Dismiss",
-      () => {
-        forget(canary.group.group);
-        context.refresh();
-      },
-      "tiny",
-    ),
+    context.mayAct &&
+      button(
+        "Dismiss",
+        () =>
+          attempt(async () => {
+            await forget(canary);
+            await context.refresh();
+          }),
+        "tiny",
+      ),
   );
 }
 
