@@ -41,6 +41,8 @@ class Place:
         self.record_path = folder / "executions"
         # What its workers load: each process imports it anew, and declares its queues.
         self.workflows = "tests.workflows"
+        # Settings of its workers alone.
+        self.of_workers: dict[str, str] = {}
         # Settings that the workers of this test do without.
         self.unset: frozenset[str] = frozenset()
         self._workers = Workers(folder, ROOT)
@@ -85,7 +87,7 @@ class Place:
     ) -> subprocess.Popen[bytes]:
         """Start ``dramatiq pipeline.actors`` for real, and wait until its processes are ready."""
         inherited = {name: value for name, value in os.environ.items() if name not in self.unset}
-        environment = {**inherited, **self.environment(), **(settings or {}), **extra}
+        environment = {**inherited, **self.environment(), **self.of_workers, **(settings or {}), **extra}
         process = self._start(environment, threads=threads, processes=processes, queues=queues)
         if wait:
             self._workers.wait_until_ready(processes)

@@ -16,7 +16,8 @@ from pipeline.broker.topology import arguments
 from pipeline.declare.errors import BadInput, what_was_said
 from pipeline.declare.registry import workflows
 from pipeline.store import database
-from pipeline.store.gateway import reading, session
+from pipeline.store.gateway import session
+from pipeline.store.inspect import health
 from pipeline.store.migrate import missing
 
 # Seconds by which a relay that works is not late.
@@ -75,9 +76,9 @@ def _postgres() -> list[Finding]:
 def _cluster() -> list[Finding]:
     """Whether somebody works, sends and looks after the rest; and jobs that nobody would ever take up."""
     with database.engine().connect() as connection:
-        now = reading.health(connection)
-        versions, forgotten = reading.versions(connection), reading.forgotten(connection)
-        snapshots = reading.snapshots(connection, LONG_SNAPSHOT)
+        now = health.health(connection)
+        versions, forgotten = health.versions(connection), health.forgotten(connection)
+        snapshots = health.snapshots(connection, LONG_SNAPSHOT)
     alive = sum(now.workers.get(state, 0) for state in ("alive", "not_consuming", "draining"))
     idle = now.workers.get("draining", 0)
     waited_for = {one.queue.partition(".")[0] for one in now.unserved}
@@ -124,7 +125,7 @@ def _forgotten(workflows: list[str]) -> Iterator[Finding]:
         yield Finding(True, f"no worker that is alive serves {named}; no job waits there. {cure}")
 
 
-def _snapshot(one: reading.Snapshot) -> Finding:
+def _snapshot(one: health.Snapshot) -> Finding:
     return Finding(
         False,
         f"session {one.pid} ({one.name}) has had a transaction open for {one.age / 60:.0f} min: vacuum waits for it",

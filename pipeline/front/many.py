@@ -11,9 +11,10 @@ from sqlalchemy import Connection
 
 from pipeline.declare.errors import BadInput
 from pipeline.declare.states import Status
-from pipeline.store.gateway import client, control
+from pipeline.store.control import actions as control
+from pipeline.store.control.actions import Actor
+from pipeline.store.gateway import client
 from pipeline.store.gateway.client import Where
-from pipeline.store.gateway.control import Actor
 
 # Jobs a transaction, and jobs that are counted.
 AT_ONCE = 1000

@@ -6,7 +6,7 @@ import getpass
 import os
 import socket
 
-from pipeline.store.gateway.control import Actor
+from pipeline.store.control.actions import Actor
 
 
 def actor() -> Actor:

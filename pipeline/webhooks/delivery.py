@@ -48,7 +48,7 @@ async def deliver(job: Job[Webhook]) -> int:
     """The status of the answer, which is a success. Anything else is tried again, waited for as asked, or fails."""
     known = config.get()
     target = _target(job.body.url, known.policy)
-    content = payload(job.body)
+    content = content_of(job.body)
     headers = {**HEADERS, "traceparent": job.traceparent, **_signed(known, job, content)}
     # The rest of an address may be as good as a password.
     who = f"{target.scheme}://{target.host}"
@@ -59,7 +59,7 @@ async def deliver(job: Job[Webhook]) -> int:
     return answer.status
 
 
-def payload(body: Webhook) -> bytes:
+def content_of(body: Webhook) -> bytes:
     """The JSON that is sent: the same at every attempt."""
     extra = dict(body.model_extra or {})
     event = body.type or ".".join(str(extra[name]) for name in ("workflow", "state") if name in extra) or "message"

@@ -31,12 +31,12 @@ class InvalidWebhook(BadInput):
 class Received:
     """A webhook whose signature was right. ``id`` is the same however often it is sent: do what it asks for once an id.
 
-    ``sent_at``: this attempt's. ``payload``: what the JSON says.
+    ``sent_at``: this attempt's. ``body``: what the JSON says.
     """
 
     id: str
     sent_at: datetime
-    payload: Any
+    body: Any
 
 
 def verify(
@@ -49,7 +49,7 @@ def verify(
 ) -> Received:
     """What a webhook says, if it was signed with the secret (of several: with any) and sent just now.
 
-    >>> verify(request.body, request.headers, "whsec_…").payload["type"]
+    >>> verify(request.body, request.headers, "whsec_…").body["type"]
     'audit.succeeded'
 
     ``body`` is the body of the request as it came: JSON that was read and written again has another signature.

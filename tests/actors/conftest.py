@@ -15,8 +15,10 @@ from tests.place import Place
 
 
 @pytest.fixture
-def place(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(place: Place, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Place:
+    """Commands and the API know the whole application; workers those of its workflows that the folder is about."""
     place.workflows = "actors.workflows"
+    place.of_workers = {"PIPELINE_WORKFLOWS": f"actors.{request.path.parent.name}.workflow"}
     monkeypatch.setenv("PIPELINE_WORKFLOWS", place.workflows)
     settings.get.cache_clear()
     return place

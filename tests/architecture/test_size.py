@@ -13,6 +13,7 @@ LONGER = {
     "pipeline/declare/job.py": "what a user writes against: half of it says what each call guarantees",
     "pipeline/workflow.py": "what a user declares with: half of it says what each option means",
     "pipeline/journey/attempt.py": WALK,
+    "pipeline/journey/submit.py": "what applications call: half of it says what each option means, and who may call",
     "pipeline/store/group_commit.py": WALK,
     "pipeline/worker/process.py": WALK,
     "tests/db/test_names_in_full.py": "one tour of all functions",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from pipeline.store.gateway import bulk
-from pipeline.store.gateway.control import Actor
+from pipeline.store.control import bulk
+from pipeline.store.control.actions import Actor
 from tests.db import steps
 from tests.db.conftest import Connect
 from tests.db.steps import Db

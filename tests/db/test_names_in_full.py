@@ -240,7 +240,7 @@ def _waits(db: Db) -> None:
     steps.complete(db, steps.hold(db, first))
     assert steps.one(db, "SELECT pipeline.cancel_superfluous()") is True
     steps.complete(db, steps.hold(db, hold.job), following={"finish": True})
-    db.execute("INSERT INTO pipeline.hooks (workflow, event, submits) VALUES ('single', 'succeeded', 'pair')")
+    db.execute("INSERT INTO pipeline.hooks (workflow, no, event, submits) VALUES ('single', 1, 'succeeded', 'pair')")
     steps.complete(db, steps.held(db, "single"))
     db.execute("DELETE FROM pipeline.hooks")
     steps.submit(db, "paced")

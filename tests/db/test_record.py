@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from sqlalchemy import Engine
 
-from pipeline.store.gateway import control
-from pipeline.store.gateway.control import Actor, Asked
+from pipeline.store.control import actions as control
+from pipeline.store.control.actions import Actor, Asked
 from tests.db import steps
 from tests.db.steps import Db
 

@@ -53,7 +53,7 @@ def test_hooks_tell_each_address_with_a_signature_of_its_own_secret(place: Place
     assert job.result(timeout=30) == {"seen": 3}
     one, two = sorted(requests(place, receiver, 2), key=lambda request: request.path)
     assert (one.path, two.path) == ("/hooks/one", "/hooks/two")
-    told = one.verified().payload
+    told = one.verified().body
     assert told["type"] == "audited.succeeded" and told["timestamp"] == told_at(place, job.id)
     assert told["data"] == {
         "job": str(job.id),
@@ -65,7 +65,7 @@ def test_hooks_tell_each_address_with_a_signature_of_its_own_secret(place: Place
         "result": {"seen": 3},
         "team": "sales",
     }
-    assert two.verified(PARTNER).payload["data"]["job"] == str(job.id)
+    assert two.verified(PARTNER).body["data"]["job"] == str(job.id)
     with pytest.raises(InvalidWebhook):
         two.verified(SECRET)
     with pytest.raises(InvalidWebhook):
@@ -74,7 +74,7 @@ def test_hooks_tell_each_address_with_a_signature_of_its_own_secret(place: Place
     failed = audited.submit({"fail": True})
     with pytest.raises(JobFailed):
         failed.result(timeout=30)
-    payload = requests(place, receiver, 3)[2].verified().payload
+    payload = requests(place, receiver, 3)[2].verified().body
     assert (payload["type"], payload["data"]["error"][:28]) == ("audit.broken", "Permanent: it cannot be done")
 
 
@@ -93,13 +93,13 @@ def test_it_is_submitted_by_itself_and_tried_again_under_one_id(place: Place, re
     told = [request.verified() for request in receiver.requests]
     assert {one.id for one in told} == {f"{job.id}:deliver"} and len(told) == 4
     assert len({request.body for request in receiver.requests}) == 1
-    assert told[0].payload["type"] == "invoice.paid" and told[0].payload["data"] == {"invoice": 17}
+    assert told[0].body["type"] == "invoice.paid" and told[0].body["data"] == {"invoice": 17}
     assert told[-1].sent_at > told[0].sent_at
     assert receiver.requests[0].headers["traceparent"].startswith("00-")
     # From SQL a body is enough.
     [row] = place.rows("SELECT pipeline.submit('webhook', %s) AS id", json.dumps({"url": receiver.url, "order": 3}))
     place.finished(row["id"])
-    assert receiver.requests[-1].verified().payload["data"] == {"order": 3}
+    assert receiver.requests[-1].verified().body["data"] == {"order": 3}
 
 
 def test_a_receiver_that_says_no_is_not_asked_again(place: Place, receiver: Receiver) -> None:

@@ -30,7 +30,7 @@ def check(**change: Any) -> Any:
 def test_the_standards_own_example_is_signed_and_verified_alike() -> None:
     assert sign([decode_secret(SECRET)], HEADERS["webhook-id"], AT, BODY) == HEADERS
     received = check()
-    assert (received.id, received.payload, received.sent_at.timestamp()) == (
+    assert (received.id, received.body, received.sent_at.timestamp()) == (
         HEADERS["webhook-id"],
         {"test": 2432232314},
         AT,
@@ -41,9 +41,9 @@ def test_the_standards_own_example_is_signed_and_verified_alike() -> None:
 def test_one_of_several_secrets_and_signatures_is_enough() -> None:
     """While a secret is replaced; signatures of a kind that is not known are passed over."""
     other = "whsec_" + "A" * 40
-    assert check(secret=[other, SECRET]).payload
+    assert check(secret=[other, SECRET]).body
     more = f"v1a,AAAA v1,AAAA {HEADERS['webhook-signature']}"
-    assert check(headers={**HEADERS, "webhook-signature": more}).payload
+    assert check(headers={**HEADERS, "webhook-signature": more}).body
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_each_webhook_arrives_under_one_id_through_kills(crew: Place, receiver: 
     expected = 2 * ended["succeeded"] + ended["failed"]
     crew.until(partial(enough, crew, "webhook", expected), 300, "the webhooks")
     sent = [request.verified() for request in receiver.requests]
-    told = {(one.id, one.payload["data"]["job"]) for one in sent}
+    told = {(one.id, one.body["data"]["job"]) for one in sent}
     print(f"\n{n} jobs, 5 kills: {expected} webhooks, {len(sent)} requests of {len(told)} ids")
     assert ended == {"succeeded": n - n // 4, "failed": n // 4}
     assert {job for _, job in told} == {str(job.id) for job in jobs} and len(told) == expected

@@ -24,6 +24,7 @@ from pipeline.front.database import transaction
 from pipeline.observe import metrics
 from pipeline.settings import Settings
 from pipeline.store.gateway import reading
+from pipeline.store.inspect.health import versions
 
 # Before the jobs, whose ids are places in the same paths.
 PARTS = (
@@ -69,7 +70,7 @@ def _metrics() -> bytes:
             counters=reading.counters(connection),
             signals=reading.signals(connection),
             leaders=reading.leaders(connection),
-            versions=reading.versions(connection),
+            versions=versions(connection),
         )
         return metrics.render(cluster, connection)
 

@@ -20,7 +20,8 @@ from pipeline.front.api.http.shorten import shorten
 from pipeline.front.api.many import Words
 from pipeline.front.api.models import JobRow
 from pipeline.front.database import transaction
-from pipeline.store.gateway import client, control
+from pipeline.store.control import actions as control
+from pipeline.store.gateway import client
 
 router = APIRouter(prefix="/v1/dead", tags=["dead letters"])
 READ = problems(401, 403, 422, 503)

@@ -26,7 +26,8 @@ from pipeline.front.api.models import Accepted, AttemptLog, Changed, JobDetail, 
 from pipeline.front.database import transaction
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
-from pipeline.store.gateway import client, control
+from pipeline.store.control import actions as control
+from pipeline.store.gateway import client
 from pipeline.store.gateway.callers import run
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])

@@ -12,8 +12,8 @@ from rich.table import Table
 from pipeline.front.cli.console import Json, console
 from pipeline.front.cli.jobs.commands import read_id
 from pipeline.front.database import transaction
-from pipeline.store.gateway import control
-from pipeline.store.gateway.control import Asked
+from pipeline.store.control import actions as control
+from pipeline.store.control.actions import Asked
 
 
 def add_to(app: typer.Typer) -> None:

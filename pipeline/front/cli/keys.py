@@ -13,7 +13,7 @@ from pipeline.front.cli.phases import For, Why
 from pipeline.front.cli.times import seconds_of
 from pipeline.front.database import transaction
 from pipeline.front.whoami import actor
-from pipeline.store.gateway import control
+from pipeline.store.control import actions as control
 
 keys = typer.Typer(no_args_is_help=True, help="Keys of a workflow: who waits for a turn; pause, resume and weigh one.")
 Workflow = Annotated[str, typer.Argument(help="The workflow.")]

@@ -15,7 +15,7 @@ from pipeline.front.cli.times import seconds_of
 from pipeline.front.cli.workflows import check_phase
 from pipeline.front.database import transaction
 from pipeline.front.whoami import actor
-from pipeline.store.gateway import control
+from pipeline.store.control import actions as control
 
 Which = Annotated[
     str | None,

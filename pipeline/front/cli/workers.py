@@ -16,7 +16,7 @@ from pipeline.front.cli.times import seconds_of
 from pipeline.front.database import transaction
 from pipeline.front.whoami import actor
 from pipeline.store import inspect
-from pipeline.store.gateway import control
+from pipeline.store.control import actions as control
 
 out = console()
 # One that drains is well: nobody should restart it.

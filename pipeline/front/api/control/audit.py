@@ -14,8 +14,8 @@ from pipeline.front.api.http.cursors import decode_cursor, whole_number
 from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
 from pipeline.front.api.http.responses import problems
 from pipeline.front.database import transaction
-from pipeline.store.gateway import control
-from pipeline.store.gateway.control import Asked
+from pipeline.store.control import actions as control
+from pipeline.store.control.actions import Asked
 
 router = APIRouter(prefix="/v1/audit", tags=["control"])
 Words = Annotated[str, Query(min_length=1, max_length=200, pattern=r"^[^\x00]+$")]

@@ -17,7 +17,8 @@ from pipeline.front.api.http.problem import conflict, not_found
 from pipeline.front.api.http.responses import problems
 from pipeline.front.api.many import Filter
 from pipeline.front.database import transaction
-from pipeline.store.gateway import bulk, control
+from pipeline.store.control import actions as control
+from pipeline.store.control import bulk
 
 router = APIRouter(prefix="/v1/bulk", tags=["control"])
 CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 503)

@@ -15,7 +15,7 @@ from pipeline.front.api.http.fields import Name, Seconds, Text
 from pipeline.front.api.http.problem import Problem, not_found
 from pipeline.front.api.http.responses import problems
 from pipeline.front.database import transaction
-from pipeline.store.gateway import control
+from pipeline.store.control import actions as control
 
 router = APIRouter(prefix="/v1/phases", tags=["control"])
 CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 503)

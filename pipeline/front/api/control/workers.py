@@ -16,7 +16,7 @@ from pipeline.front.api.http.shorten import shorten
 from pipeline.front.api.models import JobRow, Worker
 from pipeline.front.database import transaction
 from pipeline.store import inspect
-from pipeline.store.gateway import control
+from pipeline.store.control import actions as control
 
 router = APIRouter(prefix="/v1/workers", tags=["control"])
 ONE = problems(401, 403, 404, 422, 503)

@@ -14,7 +14,7 @@ from pipeline.front.api.http.guessing import Guessing
 from pipeline.front.api.http.problem import Problem
 from pipeline.front.api.http.shield import host_of, is_loopback
 from pipeline.front.api.http.tokens import COOKIE, Holder, Role, Tokens
-from pipeline.store.gateway.control import Actor
+from pipeline.store.control.actions import Actor
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 GUARD = "X-Pipeline"

@@ -18,7 +18,7 @@ from pipeline.front.api.http.responses import problems
 from pipeline.front.api.models import Accepted
 from pipeline.front.api.schedules.models import Backfill, NewSchedule, ScheduleName, ScheduleRow, Steered
 from pipeline.front.database import transaction
-from pipeline.store.gateway import control
+from pipeline.store.control import actions as control
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 READ = problems(401, 403, 422, 503)

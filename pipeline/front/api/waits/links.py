@@ -19,8 +19,9 @@ from pipeline.front.api.waits.page import page, wants_page
 from pipeline.front.api.waits.signals import Told, check_body, delivered
 from pipeline.front.database import transaction
 from pipeline.observe import logs
-from pipeline.store.gateway import callers, client, control
-from pipeline.store.gateway.control import Actor
+from pipeline.store.control import actions as control
+from pipeline.store.control.actions import Actor
+from pipeline.store.gateway import callers, client
 
 log = logs.get("pipeline.api")
 router = APIRouter(prefix="/v1/events", tags=["events of jobs"])

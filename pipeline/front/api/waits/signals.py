@@ -23,7 +23,7 @@ from pipeline.front.api.http.responses import problems
 from pipeline.front.database import transaction
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
-from pipeline.store.gateway import control
+from pipeline.store.control import actions as control
 from pipeline.store.inspect import waits
 
 router = APIRouter(prefix="/v1/jobs", tags=["events of jobs"])

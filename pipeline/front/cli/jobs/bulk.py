@@ -13,8 +13,8 @@ from pipeline.declare.errors import BadInput
 from pipeline.front.cli.console import Json, console
 from pipeline.front.database import transaction
 from pipeline.front.whoami import actor
-from pipeline.store.gateway import bulk as actions
-from pipeline.store.gateway import control
+from pipeline.store.control import actions as control
+from pipeline.store.control import bulk as actions
 
 bulk = typer.Typer(no_args_is_help=True, help="What is done with many jobs in the background: list, pause, stop.")
 Number = Annotated[int, typer.Argument(help="Its number; see: pipeline bulk list")]

@@ -28,7 +28,8 @@ from pipeline.front.whoami import actor
 from pipeline.handle import JobHandle
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
-from pipeline.store.gateway import client, control
+from pipeline.store.control import actions as control
+from pipeline.store.gateway import client
 from pipeline.store.gateway.callers import run
 from pipeline.store.gateway.client import Where
 

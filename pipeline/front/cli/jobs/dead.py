@@ -18,7 +18,8 @@ from pipeline.front.cli.jobs.commands import job_column, read_id
 from pipeline.front.database import transaction
 from pipeline.front.whoami import actor
 from pipeline.store import inspect
-from pipeline.store.gateway import client, control
+from pipeline.store.control import actions as control
+from pipeline.store.gateway import client
 
 if TYPE_CHECKING:
     from uuid import UUID

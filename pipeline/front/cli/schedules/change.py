@@ -17,7 +17,7 @@ from pipeline.front.cli.times import seconds_of
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import transaction
 from pipeline.front.whoami import actor
-from pipeline.store.gateway import control
+from pipeline.store.control import actions as control
 
 Which = Annotated[str, typer.Argument(metavar="WORKFLOW.NAME", help="A schedule, such as orders.weekly.")]
 

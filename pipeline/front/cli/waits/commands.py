@@ -22,7 +22,7 @@ from pipeline.front.database import transaction
 from pipeline.front.whoami import actor
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
-from pipeline.store.gateway import control
+from pipeline.store.control import actions as control
 from pipeline.store.inspect import waits
 
 SAID = {

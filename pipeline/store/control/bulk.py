@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 from sqlalchemy import Connection, text
 
-from pipeline.store.gateway.control import Actor
+from pipeline.store.control.actions import Actor
 
 BEGIN = text("""SELECT pipeline.begin_bulk(:who, :door, :origin, :action, CAST(:filter AS jsonb), :total,
     CAST(:per_second AS double precision), :reason, CAST(:job AS uuid))""")

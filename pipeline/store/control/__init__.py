@@ -1,0 +1,1 @@
+"""What operators change while jobs run, and who did it."""
