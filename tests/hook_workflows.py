@@ -28,7 +28,7 @@ class Ended(TypedDict):
     team: str
 
 
-tell = Workflow("tell-the-customer", body=Ended)
+tell = Workflow("tell-the-owner", body=Ended)
 
 
 @tell.phase

@@ -19,7 +19,7 @@ MODULE = "tests.hook_workflows"
 def told(place: Place) -> list[dict[str, object]]:
     return [
         row["body"]
-        for row in place.rows("SELECT body FROM pipeline.jobs WHERE workflow = 'tell-the-customer' ORDER BY id")
+        for row in place.rows("SELECT body FROM pipeline.jobs WHERE workflow = 'tell-the-owner' ORDER BY id")
     ]
 
 

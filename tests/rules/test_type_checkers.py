@@ -18,7 +18,7 @@ from tests.rules.typed_code import ACCEPTED, EXAMPLE, REFUSED
 # What the documentation shows, and the workflow that tests/flow/test_language.py runs.
 SHOWN = {
     "language": (ROOT / "tests/language_workflow.py").read_text(),
-    "readme": next(one.text for one in blocks(ROOT / "README.md") if "words = Workflow(" in one.text),
+    "readme": next(one.text for one in blocks(ROOT / "README.md") if "audit = Workflow(" in one.text),
     **{
         name: next(
             one.text for one in blocks(ROOT / "docs/howto/submit.md") if one.text.startswith(f"# shop/{name}.py")

@@ -84,14 +84,14 @@ def test_each_hook_has_one_job_through_twenty_kills(crew: Place) -> None:
             job.cancel()
         kill_one(crew, chance)
     ended = Counter(row["status"] for row in crew.finished(*(job.id for job in jobs), timeout=600))
-    crew.until(partial(enough, crew, "tell-the-customer", JOBS), 300, "the hooks' jobs")
+    crew.until(partial(enough, crew, "tell-the-owner", JOBS), 300, "the hooks' jobs")
     crashed = crew.count("SELECT count(*) FROM pipeline.attempts WHERE outcome IN ('crashed', 'stale')")
-    found = hooks(crew, "tell-the-customer", "watched")
+    found = hooks(crew, "tell-the-owner", "watched")
     print(f"\n{JOBS} jobs, {KILLS} kills, {crashed} attempts cut off, in {time.monotonic() - began:.0f} s: ", end="")
     print(", ".join(f"{n} {status} with {count} hook" for (status, count, _), n in sorted(found.items())))
     assert found == {(status, 1, 1): n for status, n in ended.items()}
     assert set(ended) == {"succeeded", "failed", "cancelled"} and min(ended.values()) > JOBS // 20
-    assert crew.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'tell-the-customer'") == JOBS
+    assert crew.count("SELECT count(*) FROM pipeline.jobs WHERE workflow = 'tell-the-owner'") == JOBS
     # What the hooks' jobs wrote is there once, too.
     assert crew.count("SELECT count(*) FROM ledger") == crew.count("SELECT count(DISTINCT job_id) FROM ledger") == JOBS
     assert crew.rows("SELECT * FROM pipeline.verify(false)") == []
