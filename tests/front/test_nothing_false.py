@@ -83,4 +83,4 @@ def test_doctor_looks_at_versions_of_the_code_at_workflows_and_at_long_transacti
     [versions] = [one for what, one in found.items() if "versions of the code" in what]
     assert not versions.well and "2026.11 (1)" in versions.what and "restart the workers" in versions.cure
     [unserved] = [one for what, one in found.items() if "serves" in what and "no job waits there" in what]
-    assert unserved.well and "pooled" in unserved.what
+    assert unserved.well and "caged" in unserved.what

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.middleware.gzip import GZipMiddleware
 
 from pipeline.declare.extension import extensions, load
 from pipeline.front.api import dead, events, health, jobs, many, overview, results, schedules, session, stats, workflows
@@ -55,6 +56,8 @@ def create_app(settings: Settings) -> FastAPI:
             app.include_router(load(routes))
     dashboard.mount(app)
     errors.install(app)
+    # Not the stream of events: that is sent piece by piece.
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     app.add_middleware(Shield, max_body=settings.api_max_body, loopback_only=app.state.tokens is None)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it
     return app

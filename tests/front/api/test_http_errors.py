@@ -124,3 +124,16 @@ def test_a_statement_that_takes_too_long_is_stopped(place: Place, api: httpx.Cli
         connection.exec_driver_sql("LOCK TABLE pipeline.batches IN ACCESS EXCLUSIVE MODE")
         answer = api.get("/v1/batches")
     assert answer.status_code == 503
+
+
+def test_answers_are_compressed_for_those_who_take_that_and_the_stream_of_events_is_not(api: httpx.Client) -> None:
+    """Short answers are left as they are."""
+    plain = api.get("/v1/openapi.json", headers={"Accept-Encoding": "identity"})
+    packed = api.get("/v1/openapi.json", headers={"Accept-Encoding": "gzip"})
+    assert packed.headers["content-encoding"] == "gzip" and "content-encoding" not in plain.headers
+    assert packed.json() == plain.json()
+    assert int(packed.headers["content-length"]) * 3 < len(plain.content)
+    assert "content-encoding" not in api.get("/healthz").headers
+    with api.stream("GET", "/v1/events", headers={"Accept-Encoding": "gzip"}) as stream:
+        assert "content-encoding" not in stream.headers
+        assert next(stream.iter_lines())
