@@ -14,7 +14,7 @@ from chaos.observer import Deadline, until
 from chaos.reconcile import Absence, Attempt, Effect, Evidence, JobRow, StepCall, Waited
 from chaos.schedules import Schedules
 from chaos.stage import Stage
-from chaos.subject import ENDING, WAITING
+from chaos.subject import ENDING, KEYED, PER_KEY, WAITING
 from chaos.uniques import Uniques
 from chaos.words import Words
 from pipeline.broker.topology import dead_letter_queue
@@ -45,6 +45,14 @@ HOOKED = """WITH told AS (
         SELECT count(*) FILTER (WHERE k.event = j.status) AS wanted, count(*) AS hooks
         FROM pipeline.hooks k WHERE k.workflow = j.workflow) h
     WHERE j.id = ANY (%s) AND j.completed_at IS NOT NULL AND (h.hooks > 0 OR t.ends IS NOT NULL)"""
+# More jobs of a key than may be under way at the moment in which one of them was begun.
+CROWDED = """WITH spans AS (
+        SELECT j.id, j.body->>'customer' AS key, a.started_at, a.finished_at
+        FROM pipeline.jobs j JOIN pipeline.attempts a ON a.job_id = j.id
+        WHERE j.id = ANY (%s) AND j.workflow = %s AND a.started_at IS NOT NULL)
+    SELECT DISTINCT s.id FROM spans s
+    JOIN spans o ON o.key = s.key AND o.started_at <= s.started_at AND o.finished_at > s.started_at
+    GROUP BY s.id, s.started_at HAVING count(DISTINCT o.id) > %s"""
 OUTBOX = "SELECT count(*) FROM pipeline.outbox WHERE job_id = ANY (%s)"
 UNFINISHED = "SELECT count(*) FROM pipeline.jobs WHERE id = ANY (%s) AND completed_at IS NULL"
 EMPTY_WITHIN = 40.0
@@ -98,6 +106,7 @@ def gather(
         delivered=frozenset(words.delivered) if words else frozenset(),
         hooked=[Hooked(**row) for row in look.rows(HOOKED, ids)],
         scheduled=schedules.found(look) if schedules else (),
+        crowded=[row["id"] for row in look.rows(CROWDED, ids, KEYED, PER_KEY)],
         outbox=look.one(OUTBOX, ids),
         messages=_left_messages(stage),
         cancelled=cancelled,

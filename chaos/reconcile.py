@@ -135,6 +135,8 @@ class Evidence:
     delivered: frozenset[UUID] = frozenset()
     hooked: Sequence[Hooked] = ()
     scheduled: Sequence[Scheduled] = ()
+    # Jobs that began while as many of their key as may be were under way.
+    crowded: Sequence[UUID] = ()
     outbox: int = 0
     messages: dict[str, int] = field(default_factory=dict)
     cancelled: Sequence[UUID] = ()
@@ -179,6 +181,8 @@ def reconcile(evidence: Evidence, explained: Iterable[str]) -> Findings:
             found.lost.append(f"schedule {one.name} has jobs for {one.moments} of its {one.due} moments")
         if one.jobs > one.moments or one.moments > one.due:
             found.duplicated.append(f"schedule {one.name} has {one.jobs} jobs for {one.due} moments")
+    for job in evidence.crowded:
+        found.note(found.duplicated, job, "began while as many jobs of its key as may be were under way")
     for first, second in evidence.unique_twice:
         found.note(found.duplicated, second, f"had its key while job {first} had it")
     for job in evidence.unanswered:

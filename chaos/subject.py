@@ -16,8 +16,10 @@ SCHEDULED = "chaos-scheduled"
 # Those that end in every way, with a hook for each.
 ENDING = "chaos-ends"
 FATES = ("succeeded", "failed", "cancelled")
-# Threads, the event loop, steps in all kinds of places, child processes, waits, hooks.
-STREAM = ("chaos", "chaos-async", "chaos-steps", "chaos", "chaos-isolated", WAITING, ENDING)
+# Those of a few customers, so many of each at once.
+KEYED, CUSTOMERS, PER_KEY = "chaos-keyed", 5, 2
+# Threads, the event loop, steps in all kinds of places, child processes, waits, hooks, keys.
+STREAM = ("chaos", "chaos-async", "chaos-steps", "chaos", "chaos-isolated", WAITING, ENDING, KEYED)
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,12 @@ def find(name: str | None) -> Subject:
 
 
 def _own_body(n: int, chance: random.Random) -> dict[str, Any]:
-    return {"n": n, "seconds": {phase: round(chance.uniform(0.05, 0.6), 3) for phase in ("first", "second", "third")}}
+    customer = f"c-{n % CUSTOMERS}"
+    return {
+        "n": n,
+        "customer": customer,
+        "seconds": {phase: round(chance.uniform(0.05, 0.6), 3) for phase in ("first", "second", "third")},
+    }
 
 
 def _make_ledger(connection: Any) -> None:

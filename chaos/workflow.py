@@ -14,7 +14,7 @@ from sqlalchemy import Connection, text
 
 from actors.scrape.cache import Cache
 from chaos.block import BLOCK
-from chaos.subject import CHILDREN, ENDING, SCHEDULED, WAITING, WORD, fate
+from chaos.subject import CHILDREN, ENDING, KEYED, PER_KEY, SCHEDULED, WAITING, WORD, fate
 from pipeline import Children, Done, Ends, Job, Permanent, Workflow, cancel, settings
 
 LEDGER = """CREATE TABLE IF NOT EXISTS chaos_ledger (
@@ -76,7 +76,10 @@ third = chaos.phase("third")(work)
 
 # The same in the other two ways to run a phase; the stream of jobs has all three (see chaos.subject).
 on_loop, in_children = Workflow("chaos-async"), Workflow("chaos-isolated")
+# And of customers who take turns.
+keyed = Workflow(KEYED, key="customer", per_key=PER_KEY)
 for name in ("first", "second", "third"):
+    keyed.phase(name)(work)
     on_loop.phase(name)(wait)
     in_children.phase(name, isolated=True)(work)
 

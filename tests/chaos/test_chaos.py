@@ -251,3 +251,7 @@ def test_a_moment_of_a_schedule_without_a_job_is_lost_and_one_with_two_is_double
     assert reconcile(replace(honest(), scheduled=[replace(fine, moments=8, jobs=8)]), []).lost
     for wrong in (replace(fine, jobs=10), replace(fine, moments=10, jobs=10)):
         assert reconcile(replace(honest(), scheduled=[wrong]), []).duplicated
+
+
+def test_more_jobs_of_a_key_than_may_be_are_found() -> None:
+    assert "of its key" in reconcile(replace(honest(), crowded=[JOB]), []).duplicated[0]
