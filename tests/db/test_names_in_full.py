@@ -267,8 +267,9 @@ def _turns(db: Db) -> None:
     db.execute("SELECT pipeline.set_key_weight('dripping', 'a', 2), pipeline.pause_key('dripping', 'b')")
     for _ in range(2):
         steps.submit(db, "dripping", {"customer": "a"})
-    steps.admit(db)
+    [sent] = steps.admit(db)
     steps.rows(db, "SELECT * FROM pipeline.next_due()")
+    steps.complete(db, steps.Hold(sent["job_id"], steps.claim(db, sent["job_id"])["fence"]))
     db.execute("SELECT pipeline.resume_key('dripping', 'b')")
 
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -39,6 +40,8 @@ def shop(place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> I
     """The page's files, each named by its first line, in this process and in a worker; its address is the receiver's."""
     folder = place.folder / "app"
     (folder / "shop").mkdir(parents=True)
+    # A package goes before whatever else is called so.
+    (folder / "shop/__init__.py").touch()
     for block in blocks(PAGE):
         if named := re.match(r"# (shop/\S+)\n", block.text):
             (folder / named[1]).write_text(block.text.replace(ADDRESS, receiver.url))
@@ -48,9 +51,15 @@ def shop(place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> I
     place.worker(settings={**MODULES, **receiver.settings, **path, "PIPELINE_BACKOFF_SCALE": "0.01"})
     monkeypatch.setattr(registry, "_workflows", dict(workflows()))
     monkeypatch.syspath_prepend(str(folder))
+    # Other pages and tests have a shop, too.
+    other = _forget_shops()
     yield folder
-    for name in [name for name in sys.modules if name.partition(".")[0] == "shop"]:
-        del sys.modules[name]
+    _forget_shops()
+    sys.modules.update(other)
+
+
+def _forget_shops() -> dict[str, ModuleType]:
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "shop"}
 
 
 def the(name: str) -> Workflow[dict[str, object], object]:

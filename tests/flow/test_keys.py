@@ -34,7 +34,7 @@ def test_limits_and_order_of_keys_hold_while_workers_are_killed(place: Place) ->
     left = "SELECT count(*) FROM pipeline.jobs WHERE completed_at IS NULL"
     for share in (0.75, 0.5, 0.25):
         place.until(lambda share=share: place.count(left) <= 2 * len(bodies) * share, 60, "the next kill")  # type: ignore[misc]
-        os.kill(dice.choice(place.booted()), signal.SIGKILL)
+        os.kill(dice.choice(place.until(place.booted, 20, "a worker that has booted")), signal.SIGKILL)
         place.worker(threads=4)
     place.until(lambda: place.count(left) == 0, 120, "every job to end")
     assert place.count("SELECT count(*) FROM pipeline.jobs WHERE status <> 'succeeded'") == 0

@@ -119,7 +119,7 @@ def test_workflows_are_listed_and_where_this_code_differs(place: Place, say: Say
     assert agreed["differences"] == []
     chains = {one["name"]: [phase["phase"] for phase in one["phases"]] for one in agreed["workflows"]}
     assert chains["shop-orders"] == ["count-lines", "name-lines"] and "single" in chains
-    place.db.execute("UPDATE pipeline.phases SET pool = 9 WHERE queue = 'shop-orders.name-lines'")
+    place.db.execute("UPDATE pipeline.phases SET pool = 9, declared_pool = 9 WHERE queue = 'shop-orders.name-lines'")
     place.db.execute("UPDATE pipeline.phases SET position = 0 WHERE workflow = 'single'")
     shown = say("workflows")
     assert row(shown, "shop-orders", "name-lines")[2] == "9"

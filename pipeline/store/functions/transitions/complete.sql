@@ -24,11 +24,14 @@ DECLARE
     v_child boolean;
     v_pooled boolean;
     v_awaited boolean;
-    v_keyed boolean;
+    v_turns_id integer;
+    v_key text;
+    v_of_turns integer[];
+    v_keys text[];
     v_turned boolean;
     v_id uuid;
 BEGIN
-    FOR place, verdict, fence, send, max_attempts, isolated, at, v_id, v_phase, v_child, v_pooled, v_awaited, v_keyed, v_turned IN
+    FOR place, verdict, fence, send, max_attempts, isolated, at, v_id, v_phase, v_child, v_pooled, v_awaited, v_turns_id, v_key, v_turned IN
         WITH held AS MATERIALIZED (
             SELECT j.id, j.fence, j.locked_by, j.workflow, j.phase, j.priority, j.batch_id, j.attempts, j.ready_at,
                    j.next_retry_at, j.sent_at, j.locked_at, j.wait_reason
@@ -81,16 +84,19 @@ BEGIN
             FROM step s WHERE o.job_id = s.id AND s.next_id IS NOT NULL AND NOT s.continues
         ), ended AS (
             DELETE FROM pipeline.outbox o USING step s WHERE o.job_id = s.id AND s.next_id IS NULL
-            RETURNING o.job_id, o.awaited, o.turns_id
+            RETURNING o.job_id, o.awaited, o.turns_id, o.key
         )
         SELECT s.place, CASE WHEN s.next_id IS NULL THEN 'done' WHEN s.continues THEN 'continued' ELSE 'handed_over' END,
-               m.fence, m.send, s.max_attempts, s.next_isolated, now(), s.id, s.phase_id, s.next_id IS NULL AND s.batch_id IS NOT NULL, s.pooled, e.awaited, e.turns_id IS NOT NULL,
+               m.fence, m.send, s.max_attempts, s.next_isolated, now(), s.id, s.phase_id, s.next_id IS NULL AND s.batch_id IS NOT NULL, s.pooled, e.awaited, e.turns_id, e.key,
                s.next IS NOT NULL AND s.next_id IS NOT NULL
         FROM step s JOIN moved m ON m.place = s.place LEFT JOIN ended e ON e.job_id = s.id
     LOOP
         v_answered := v_answered || place;
-        -- A key may have its next turn.
-        v_waits := v_waits OR verdict = 'handed_over' OR v_keyed;
+        v_waits := v_waits OR verdict = 'handed_over';
+        IF v_turns_id IS NOT NULL THEN
+            v_of_turns := v_of_turns || v_turns_id;
+            v_keys := v_keys || v_key;
+        END IF;
         IF verdict = 'done' THEN v_done := v_done || v_id; END IF;
         IF v_child THEN v_ended := v_ended || v_id; END IF;
         -- As pipeline.leave_outbox.
@@ -114,7 +120,7 @@ BEGIN
     IF v_done IS NOT NULL THEN
         PERFORM pipeline.submit_hooks(v_done, 'succeeded');
     END IF;
-    IF v_waits OR v_left IS NOT NULL THEN
+    IF v_waits OR v_left IS NOT NULL OR (v_of_turns IS NOT NULL AND pipeline.may_have_turns(v_of_turns, v_keys)) THEN
         PERFORM pipeline.wake();
     END IF;
     IF coalesce(cardinality(v_answered), 0) < cardinality(p_ids) THEN

@@ -174,6 +174,20 @@ BEGIN
     RETURN cardinality(v_jobs);
 END $$;
 
+-- Whether the ends of jobs with these keys let somebody go. While a turn more is of no use to any worker, and no key waits for
+-- one of these ends, the relay may sleep on.
+CREATE OR REPLACE FUNCTION pipeline.may_have_turns(p_turns integer[], p_keys text[]) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT 1 FROM pipeline.turns_waited_for() w JOIN pipeline.turns t ON t.id = w.turns_id
+        WHERE w.turns_id = ANY (p_turns) AND (pipeline.turns_left(w.turns_id, w.phase_id) >= 16
+            OR (t.per_key IS NOT NULL AND EXISTS (
+                SELECT 1 FROM unnest(p_turns, p_keys) AS e(turns_id, key) JOIN pipeline.outbox o
+                    ON o.turns_id = e.turns_id AND o.key = e.key AND o.phase_id = w.phase_id
+                        AND o.has_turn IS FALSE AND o.due_at = 'infinity' AND o.waits_for IS NULL
+                WHERE e.turns_id = w.turns_id))));
+END $$;
+
 -- When somebody may have a turn of whom nobody tells: the seconds until a key's rate or pause lets it go, and whether jobs
 -- wait only because messages before them are unclaimed.
 CREATE OR REPLACE FUNCTION pipeline.next_turn(OUT seconds double precision, OUT unclaimed boolean) LANGUAGE plpgsql STABLE AS $$
