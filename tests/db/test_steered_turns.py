@@ -31,7 +31,7 @@ def test_a_heavier_key_has_more_jobs_in_its_turn(database: Db) -> None:
     for name in ("gold", "iron", "zinc"):
         many(database, "fair", name, 300)
     total: Counter[str] = Counter()
-    for _ in range(10):
+    for _ in range(4):
         for row in steps.admit(database):
             total[row["body"]["customer"]] += 1
             finish(database, claimed(database, row["job_id"]))

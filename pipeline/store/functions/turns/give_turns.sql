@@ -29,9 +29,9 @@ END $$;
 -- How many more jobs may have a turn in a phase: so many that no worker waits for the relay, and no more, so that turns are
 -- decided here and not in a queue. What runs does not count.
 CREATE OR REPLACE FUNCTION pipeline.turns_left(p_turns integer, p_phase integer) RETURNS integer LANGUAGE sql STABLE AS $$
-    SELECT greatest(32 - count(*), 0)::integer FROM (
+    SELECT greatest(64 - count(*), 0)::integer FROM (
         SELECT 1 FROM pipeline.outbox o WHERE o.turns_id = p_turns AND o.has_turn AND o.phase_id = p_phase
-            AND (o.sent_at IS NULL OR (SELECT j.status FROM pipeline.jobs j WHERE j.id = o.job_id) <> 'running') LIMIT 32) s
+            AND (o.sent_at IS NULL OR (SELECT j.status FROM pipeline.jobs j WHERE j.id = o.job_id) <> 'running') LIMIT 64) s
 $$;
 
 -- How many jobs of this key may go now, apart from turns_left.
@@ -180,7 +180,7 @@ CREATE OR REPLACE FUNCTION pipeline.may_have_turns(p_turns integer[], p_keys tex
 BEGIN
     RETURN EXISTS (
         SELECT 1 FROM pipeline.turns_waited_for() w JOIN pipeline.turns t ON t.id = w.turns_id
-        WHERE w.turns_id = ANY (p_turns) AND (pipeline.turns_left(w.turns_id, w.phase_id) >= 16
+        WHERE w.turns_id = ANY (p_turns) AND (pipeline.turns_left(w.turns_id, w.phase_id) >= 32
             OR (t.per_key IS NOT NULL AND EXISTS (
                 SELECT 1 FROM unnest(p_turns, p_keys) AS e(turns_id, key) JOIN pipeline.outbox o
                     ON o.turns_id = e.turns_id AND o.key = e.key AND o.phase_id = w.phase_id
