@@ -16,6 +16,7 @@ LONGER = {
     "pipeline/journey/submit.py": "what applications call: half of it says what each option means, and who may call",
     "pipeline/store/group_commit.py": WALK,
     "pipeline/worker/process.py": WALK,
+    "chaos/reconcile.py": "the books: what they have, and each judgement of it",
     "tests/db/test_names_in_full.py": "one tour of all functions",
     "tests/db/test_gateway.py": "one test for each statement of the gateway",
     "tests/flow/test_the_fourteen_rules.py": "one test for each rule of the protocol, in their order",

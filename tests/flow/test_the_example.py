@@ -18,10 +18,14 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
 from pipeline import JobHandle
+from pipeline.declare import registry
+from tests.apart import apart
 from tests.apis import running_api
-from tests.audit_workflow import PAGES, REPORTS, Audit, Report, audit
 from tests.leaders import kill_leader
 from tests.place import Place
+
+with apart() as EXAMPLE:
+    from tests.audit_workflow import PAGES, REPORTS, Audit, Report, audit
 
 MODULE = {"PIPELINE_WORKFLOWS": "tests.audit_workflow"}
 FOUND = ["failed" if n % 10 == 9 else f"/page/{n}" for n in range(PAGES)]
@@ -69,7 +73,8 @@ def approve_over_http(place: Place, job: JobHandle[Any]) -> httpx.Response:
 
 
 @pytest.fixture
-def crew(place: Place) -> Crew:
+def crew(place: Place, monkeypatch: pytest.MonkeyPatch) -> Crew:
+    monkeypatch.setattr(registry, "_workflows", {**registry.workflows(), **EXAMPLE})
     engine = create_engine(place.database_url.replace("postgresql://", "postgresql+psycopg://"))
     REPORTS.metadata.create_all(engine)
     engine.dispose()
