@@ -24,6 +24,8 @@ SETTINGS = {
     "fsync": "on",
     "synchronous_commit": "on",
     "shared_preload_libraries": "pg_stat_statements",
+    # Of many databases, as tests have them, none is forgotten while somebody counts.
+    "pg_stat_statements.max": "20000",
     "log_line_prefix": "%m [%p] %q%u@%d ",
 }
 
