@@ -77,7 +77,7 @@ def test_pool_and_rate_are_set_and_set_back(place: Place, api: httpx.Client) -> 
 
 
 def test_a_worker_is_shown_with_what_it_runs_and_drained(place: Place, api: httpx.Client) -> None:
-    """One that has gone cannot be drained: 409; one that never was: 404."""
+    """One that has gone cannot be drained: 409; one that never existed: 404."""
     steps.sign_on(place.db, "w1")
     hold = steps.held(place.db)
     found = api.get("/v1/workers/w1").json()
