@@ -25,7 +25,8 @@ class Management:
             answer = request(self._url, self._login, f"vhosts/{_quoted(vhost)}")
         except UNANSWERED:
             return False
-        return answer.well and "running" in answer.body.get("cluster_state", {}).values()
+        # No state at all is an empty list in RabbitMQ 4.0's JSON.
+        return answer.well and "running" in dict(answer.body.get("cluster_state", ())).values()
 
     def create_vhost(self, vhost: str, users: list[str], policies: list[dict[str, Any]]) -> None:
         """Create the vhost with full permissions for these users and these policies; one that exists is kept."""

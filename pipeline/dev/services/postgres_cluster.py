@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from pipeline.dev.services.processes import Account, ServiceError, unprivileged_account
+from pipeline.dev.services.programs import program
 from pipeline.dev.services.state import State, make_folder
 
 # Not "pipeline": PostgreSQL looks into a schema of the user's own name first, which would hide a name that is not
@@ -47,10 +48,8 @@ def _found(folder: Path, state: State, place: Path) -> Path:
 def binary(name: str) -> str:
     """PostgreSQL's newest installed program of this name."""
     versions = Path("/usr/lib/postgresql").glob(f"*/bin/{name}")
-    newest = max(versions, key=lambda path: float(path.parts[4]), default=None) or shutil.which(name)
-    if newest is None:
-        raise ServiceError(f"PostgreSQL's program '{name}' is not installed: run script/setup.")
-    return str(newest)
+    newest_first = sorted(versions, key=lambda path: float(path.parts[4]), reverse=True)
+    return program(name, newest_first, install="postgresql")
 
 
 def environment() -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.dev.services.ports import LOOPBACK, free_port
-from pipeline.dev.services.processes import ServiceError
+from pipeline.dev.services.programs import program
 from pipeline.dev.services.state import State, make_folder
 
 # Of the folder rabbitmq/ of the project, which a container uses, too: links in a checkout, files in a wheel.
@@ -43,18 +43,12 @@ def server_script() -> str:
     """The package's raw server script: the one in PATH would switch to the user `rabbitmq`."""
     root = Path("/usr/lib/rabbitmq")
     places = [root / "bin/rabbitmq-server", *root.glob("lib/*/sbin/rabbitmq-server")]
-    script = next((place for place in places if os.access(place, os.X_OK)), None) or shutil.which("rabbitmq-server")
-    if script is None:
-        raise ServiceError("RabbitMQ is not installed: install the package rabbitmq-server.")
-    return str(script)
+    return program("rabbitmq-server", places, install="rabbitmq-server")
 
 
 def epmd_program() -> str:
     """Erlang's port mapper."""
-    program = shutil.which("epmd") or next(Path("/usr/lib/erlang").glob("erts-*/bin/epmd"), None)
-    if program is None:
-        raise ServiceError("Erlang's epmd is not installed: install the package rabbitmq-server.")
-    return str(program)
+    return program("epmd", Path("/usr/lib/erlang").glob("erts-*/bin/epmd"), install="rabbitmq-server")
 
 
 def node_environment(home: Path, recorded: dict[str, Any]) -> dict[str, str]:
