@@ -411,9 +411,15 @@ class Inbound(Side):
         return self._intakes[queue].paused
 
     def _cancelled(self, frame: Any) -> None:
-        """RabbitMQ ended the consumer: somebody deleted its queue. Nobody else would tell us."""
+        """RabbitMQ ended the consumer, and nobody else would tell us.
+
+        Somebody deleted its queue; or, since RabbitMQ 4.3, it held a message of a quorum queue for too long, and what it
+        held is delivered again. Late acknowledgements are ignored then.
+        """
         if self.channel is not None and (queue := self.channel.forget(frame.method.consumer_tag)):
-            log.warning("RabbitMQ no longer has queue %s; it is declared again", queue)
+            log.warning(
+                "RabbitMQ no longer has queue %s, or waited too long for an acknowledgement; declaring it again", queue
+            )
             self._unsure.add(queue)
             self._link.later(LISTEN_AGAIN, partial(self._add, self._intakes[queue], [queue]))
 

@@ -31,11 +31,13 @@ class Answer(NamedTuple):
         return 200 <= self.status < 300
 
 
-def request(url: str, login: Login, path: str, method: str = "GET", body: object = None) -> Answer:
+def request(
+    url: str, login: Login, path: str, method: str = "GET", body: object = None, *, seconds: float = PATIENCE
+) -> Answer:
     """Ask the server at ``url`` for ``/api/<path>``; raises one of ``UNANSWERED`` if it does not answer in JSON."""
     address = urlsplit(url)
     kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
-    connection = kind(address.hostname or "", address.port, timeout=PATIENCE)
+    connection = kind(address.hostname or "", address.port, timeout=seconds)
     try:
         connection.request(method, f"/api/{path}", None if body is None else json.dumps(body), _headers(login))
         response = connection.getresponse()

@@ -31,13 +31,17 @@ def dead_letter_queue(queue: str) -> str:
 
 
 def arguments(queue: str, queue_type: QueueType) -> dict[str, Any]:
-    """The queue's arguments. They cannot change once declared, so there are few."""
+    """The queue's arguments. They cannot change once declared, so there are few.
+
+    The type is always said: what a vhost gives to those who do not say it may be another one, with other arguments.
+    """
     common: dict[str, Any] = {
+        "x-queue-type": queue_type,
         "x-dead-letter-exchange": DEAD_LETTERS,
         "x-dead-letter-routing-key": dead_letter_queue(queue),
     }
     if queue_type == "quorum":
-        return {**common, "x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}
+        return {**common, "x-delivery-limit": DELIVERY_LIMIT}
     return {**common, "x-max-priority": PRIORITIES}
 
 

@@ -27,7 +27,7 @@ SHAPE = """
     WHERE c.relnamespace = 'pipeline'::regnamespace AND a.attnum > 0 AND NOT a.attisdropped
     UNION ALL
     SELECT format('constraint %s.%s %s', r.conrelid::regclass, r.conname, pg_get_constraintdef(r.oid)) FROM pg_constraint r
-    WHERE r.connamespace = 'pipeline'::regnamespace
+    WHERE r.connamespace = 'pipeline'::regnamespace AND r.contype <> 'n' -- PostgreSQL 18's, and the columns say it
     UNION ALL
     SELECT 'index ' || i.indexdef FROM pg_indexes i WHERE i.schemaname = 'pipeline'
     UNION ALL

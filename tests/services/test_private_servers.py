@@ -68,6 +68,19 @@ def first(opened: BlockingChannel, queue: str, *, auto_ack: bool = False) -> byt
     return bytes(body) if body is not None else None
 
 
+def found(opened: BlockingChannel, queue: str) -> int:
+    """The tag of what the queue gives: a quorum queue that was given something back takes a moment."""
+    tags: list[int] = []
+
+    def given() -> bool:
+        method = opened.basic_get(queue)[0]
+        tags.extend([method.delivery_tag] if method is not None and method.delivery_tag is not None else [])
+        return bool(tags)
+
+    eventually(given)
+    return tags[0]
+
+
 def eventually(condition: Callable[[], bool]) -> None:
     """Wait for a condition with a deadline."""
     deadline = time.monotonic() + 15
@@ -180,8 +193,8 @@ def test_a_vhost_of_its_own_counts_its_queues_and_loses_its_connections(servers:
         publish(url, "errands")
 
 
-def test_the_last_bound_holds_phase_queues_but_not_dead_letters(servers: Servers) -> None:
-    """The policy caps phase queues by refusing, and leaves delay and dead-letter queues alone."""
+def test_the_last_bound_holds_phase_queues_and_dead_letters_are_kept(servers: Servers) -> None:
+    """Policies cap phase queues by refusing, and let dead letters be looked at as often as anybody likes."""
     login, base = servers.management_user, f"{servers.management_url}/api/queues/pipeline"
     with channel(servers.rabbitmq_url) as opened:
         for queue in ("bounded", "bounded.DQ", "bounded.XQ"):
@@ -191,7 +204,19 @@ def test_the_last_bound_holds_phase_queues_but_not_dead_letters(servers: Servers
             answer = httpx.get(base, auth=login, trust_env=False).raise_for_status().json()
             return {queue["name"]: queue.get("policy") for queue in answer if "bounded" in queue["name"]}
 
-        eventually(lambda: policies() == {"bounded": "phase-queue-bound", "bounded.DQ": None, "bounded.XQ": None})
+        expected = {"bounded": "phase-queue-bound", "bounded.DQ": None, "bounded.XQ": "dead-letters-kept"}
+        eventually(lambda: policies() == expected)
+
+
+def test_a_dead_letter_is_still_there_after_many_looks(servers: Servers) -> None:
+    """RabbitMQ 4 drops a quorum queue's message after twenty, where no policy says otherwise."""
+    with channel(servers.rabbitmq_url) as opened:
+        opened.queue_declare("looked-at.XQ", durable=True, arguments={"x-queue-type": "quorum"})
+        opened.basic_publish("", "looked-at.XQ", b"kept")
+        for _ in range(30):
+            tag = found(opened, "looked-at.XQ")
+            opened.basic_reject(tag, requeue=True)
+        assert found(opened, "looked-at.XQ")
 
 
 def test_the_operator_can_move_dead_letters_with_a_shovel(servers: Servers) -> None:

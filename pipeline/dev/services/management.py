@@ -5,10 +5,14 @@ from typing import Any
 from urllib.parse import quote
 
 from pipeline.broker.counts import TOTALS
-from pipeline.broker.management import UNANSWERED, Login, request
+from pipeline.broker.management import PATIENCE, UNANSWERED, Login, request
 from pipeline.dev.services.processes import ServiceError
 
 CLOSE_SECONDS = 15
+# Our nodes collect them every second.
+STATISTICS_SECONDS = 2.0
+# RabbitMQ 4 answers when the last of the vhost's queues is gone, and there may be a thousand.
+DELETE_SECONDS = 120.0
 NOT_FOUND = 404
 
 
@@ -40,7 +44,7 @@ class Management:
 
     def delete_vhost(self, vhost: str) -> None:
         """Delete the vhost, its queues and its connections; one that does not exist is fine."""
-        self._delete(f"vhosts/{_quoted(vhost)}")
+        self._delete(f"vhosts/{_quoted(vhost)}", DELETE_SECONDS)
 
     def queue_counts(self, vhost: str) -> dict[str, tuple[int, int]]:
         """Messages ready and unacknowledged of every queue, about a second old."""
@@ -51,28 +55,43 @@ class Management:
 
     def close_connections(self, vhost: str) -> int:
         """Close every AMQP connection that the vhost has now, as an operator would; returns how many."""
-        names = self._connections(vhost)
-        deadline = time.monotonic() + CLOSE_SECONDS
-        # The API can close a connection only once its statistics know it, about a second after it opened.
-        while (left := names & self._connections(vhost)) and time.monotonic() < deadline:
+        now, began = time.time(), time.monotonic()
+        names: set[str] = set()
+        late = True
+        while (waited := time.monotonic() - began) < CLOSE_SECONDS:
+            found = self._connections(vhost)
+            if late:
+                names |= {name for name, since in found.items() if since is None or since < now}
+            # Without statistics the answer comes from the broker's own register, and the first one is all. RabbitMQ 4.3
+            # answers from its statistics all the same, which know a connection, and since when, a second later.
+            late = None not in found.values() if found else late
+            left = names & found.keys()
+            if not left and not (late and waited < STATISTICS_SECONDS):
+                break
             for name in left:
                 self._delete(f"connections/{_quoted(name)}")
             time.sleep(0.05)
         return len(names)
 
-    def _connections(self, vhost: str) -> set[str]:
-        # Without statistics it comes from the broker's own register, which is never late.
+    def _connections(self, vhost: str) -> dict[str, float | None]:
+        """By name, and since when, where the broker says so."""
         found = self._call("connections?disable_stats=true")
-        return {connection["name"] for connection in found if connection["vhost"] == vhost}
+        return {
+            connection["name"]: connection["connected_at"] / 1000 if "connected_at" in connection else None
+            for connection in found
+            if connection["vhost"] == vhost
+        }
 
     def _put(self, path: str, body: dict[str, Any]) -> None:
         self._call(path, "PUT", body)
 
-    def _delete(self, path: str) -> None:
-        self._call(path, "DELETE", missing=True)
+    def _delete(self, path: str, seconds: float = PATIENCE) -> None:
+        self._call(path, "DELETE", missing=True, seconds=seconds)
 
-    def _call(self, path: str, method: str = "GET", body: object = None, *, missing: bool = False) -> Any:
-        answer = request(self._url, self._login, path, method, body)
+    def _call(
+        self, path: str, method: str = "GET", body: object = None, *, missing: bool = False, seconds: float = PATIENCE
+    ) -> Any:
+        answer = request(self._url, self._login, path, method, body, seconds=seconds)
         if not answer.well and not (missing and answer.status == NOT_FOUND):
             raise ServiceError(f"RabbitMQ's management API answered {answer.status} to {method} {path}.")
         return answer.body
