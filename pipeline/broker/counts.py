@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
+from pika.connection import Connection
 from pika.exceptions import AMQPError, ChannelClosedByBroker
 
 from pipeline.broker.management import UNANSWERED, Login, request
@@ -73,16 +75,47 @@ def alarms(management_url: str) -> dict[str, list[str]]:
     return {}
 
 
+def delivery_limits(management_url: str, amqp_url: str, queues: Iterable[str]) -> dict[str, int]:
+    """After how many deliveries each queue gives a message up; without those that never do, or cannot be asked."""
+    found: dict[str, int] = {}
+    for queue in queues:
+        for url in management_url.split(";"):
+            try:
+                answer = request(url, _login(url), f"queues/{_vhost(amqp_url)}/{quote(queue, safe='')}")
+            except UNANSWERED:
+                continue
+            if answer.well and isinstance(limit := _delivery_limit(answer.body), int) and limit >= 0:
+                found[queue] = limit
+            break
+    return found
+
+
+def _delivery_limit(queue: dict[str, Any]) -> object:
+    """As RabbitMQ 4 says it, which has a default; before there are policies only."""
+    return queue.get("delivery_limit", (queue.get("effective_policy_definition") or {}).get("delivery-limit"))
+
+
+def server_version(connection: pika.BlockingConnection) -> str:
+    """RabbitMQ's version, as it says when a client connects."""
+    told: Connection = connection._impl  # type: ignore[attr-defined] # nothing public leads there
+    properties = told.server_properties or {}
+    version = properties.get("version", b"")
+    return version.decode() if isinstance(version, bytes) else str(version)
+
+
 def _login(management_url: str) -> Login:
     address = urlsplit(management_url)
     return Login(unquote(address.username or ""), unquote(address.password or ""))
 
 
+def _vhost(amqp_url: str) -> str:
+    return quote(unquote(urlsplit(amqp_url.split(";", maxsplit=1)[0]).path[1:]) or "/", safe="")
+
+
 def _ask_management(management_url: str, amqp_url: str) -> dict[str, int] | None:
     login = _login(management_url)
-    vhost = quote(unquote(urlsplit(amqp_url.split(";", maxsplit=1)[0]).path[1:]) or "/", safe="")
     try:
-        answer = request(management_url, login, f"queues/{vhost}?{TOTALS}")
+        answer = request(management_url, login, f"queues/{_vhost(amqp_url)}?{TOTALS}")
         return {queue["name"]: int(queue.get("messages", 0)) for queue in answer.body} if answer.well else None
     except (*UNANSWERED, LookupError, TypeError, AttributeError):
         # It is away, refuses us, or something else listens there.

@@ -413,8 +413,8 @@ class Inbound(Side):
     def _cancelled(self, frame: Any) -> None:
         """RabbitMQ ended the consumer, and nobody else would tell us.
 
-        Somebody deleted its queue; or, since RabbitMQ 4.3, it held a message of a quorum queue for too long, and what it
-        held is delivered again. Late acknowledgements are ignored then.
+        Somebody deleted its queue; or, since RabbitMQ 4.3, it held a message of a quorum queue for too long: what it
+        held is delivered again, and late acknowledgements are ignored.
         """
         if self.channel is not None and (queue := self.channel.forget(frame.method.consumer_tag)):
             log.warning(

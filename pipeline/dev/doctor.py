@@ -11,10 +11,11 @@ from pika.exceptions import AMQPError
 from sqlalchemy.exc import OperationalError
 
 from pipeline import settings
-from pipeline.broker.counts import alarms
-from pipeline.broker.topology import arguments
+from pipeline.broker.counts import alarms, delivery_limits, server_version
+from pipeline.broker.topology import arguments, dead_letter_queue
 from pipeline.declare.errors import BadInput, what_was_said
 from pipeline.declare.registry import workflows
+from pipeline.dev.versions import supported
 from pipeline.store import database
 from pipeline.store.gateway import session
 from pipeline.store.inspect import health
@@ -24,6 +25,8 @@ from pipeline.store.migrate import missing
 LATE = 60
 # Seconds after which a transaction is called long.
 LONG_SNAPSHOT = 1800
+# People look at dead letters before they decide; nobody looks so often.
+FEW_LOOKS, KEPT = 1000, 1_000_000
 ALARMS = {
     "mem_alarm": "free memory there, or raise vm_memory_high_watermark; jobs wait in PostgreSQL meanwhile",
     "disk_free_alarm": "free disk space there, or lower disk_free_limit; jobs wait in PostgreSQL meanwhile",
@@ -62,7 +65,7 @@ def _postgres() -> list[Finding]:
     problem = missing(database.engine())
     apart = abs(now - time())
     return [
-        Finding(version >= 140000, f"PostgreSQL {version // 10000}", "use PostgreSQL 14 or newer"),
+        Finding(*supported("PostgreSQL", str(version // 10000))),
         Finding(durable, "PostgreSQL commits durably", "turn fsync and synchronous_commit on"),
         Finding(problem is None, problem or "the database is up to date", "run: pipeline migrate"),
         Finding(
@@ -141,6 +144,22 @@ def _alarms(config: settings.Settings) -> Iterator[Finding]:
             yield Finding(False, f"RabbitMQ's {node} takes no messages: {alarm.replace('_', ' ')}", ALARMS[alarm])
 
 
+def _dropped_letters(config: settings.Settings) -> Iterator[Finding]:
+    """Since RabbitMQ 4.0 a quorum queue drops what was given back twenty times, unless a policy says otherwise."""
+    url = config.rabbitmq_management_url
+    if url is None or config.queue_type != "quorum":
+        return
+    queues = [dead_letter_queue(phase.spec.queue) for workflow in workflows().values() for phase in workflow.phases]
+    limits = delivery_limits(url.get_secret_value(), config.rabbitmq_url.get_secret_value(), queues)
+    if low := [queue for queue, limit in limits.items() if limit < FEW_LOOKS]:
+        yield Finding(
+            False,
+            f"RabbitMQ drops a dead letter of {', '.join(low[:3])}{', …' if len(low) > 3 else ''} that was looked at "
+            f"{limits[low[0]]} times",
+            f"rabbitmqctl set_policy --vhost VHOST dead-letters-kept '\\.XQ$' '{{\"delivery-limit\": {KEPT}}}'",
+        )
+
+
 def _led(what: str, led: bool) -> str:
     return f"{what} has a leader" if led else f"nobody leads {what}"
 
@@ -160,7 +179,7 @@ def _rabbitmq(config: settings.Settings) -> list[Finding]:
         return [
             Finding(False, f"RabbitMQ does not answer ({type(error).__name__})", "start it or correct RABBITMQ_URL")
         ]
-    found = [Finding(True, "RabbitMQ answers")]
+    found = [Finding(True, "RabbitMQ answers"), Finding(*supported("RabbitMQ", server_version(connection)))]
     for workflow in workflows().values():
         for actor in workflow.phases:
             queue = actor.spec.queue
@@ -180,4 +199,4 @@ def _rabbitmq(config: settings.Settings) -> list[Finding]:
         if config.rabbitmq_management_url
         else "RABBITMQ_MANAGEMENT_URL is not set: not needed"
     )
-    return [*found, Finding(True, known), *_alarms(config)]
+    return [*found, Finding(True, known), *_alarms(config), *_dropped_letters(config)]

@@ -34,7 +34,7 @@ def read_back(connection: Wire, amqp_url: str, queue: str) -> int:
             if method is None or properties is None:
                 break
             failed += _fail(connection, queue, dict(properties.headers or {}), body)
-        # A message that is given back keeps its place, and since RabbitMQ 4.3 that is no delivery; closing would be one.
+        # What is given back keeps its place, and since RabbitMQ 4.3 that is no delivery; closing would be one.
         channel.basic_nack(0, multiple=True, requeue=True)
     except AMQPError:
         log.warning("the dead letters could not be read", queue=queue)

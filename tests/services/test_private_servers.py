@@ -68,19 +68,6 @@ def first(opened: BlockingChannel, queue: str, *, auto_ack: bool = False) -> byt
     return bytes(body) if body is not None else None
 
 
-def found(opened: BlockingChannel, queue: str) -> int:
-    """The tag of what the queue gives: a quorum queue that was given something back takes a moment."""
-    tags: list[int] = []
-
-    def given() -> bool:
-        method = opened.basic_get(queue)[0]
-        tags.extend([method.delivery_tag] if method is not None and method.delivery_tag is not None else [])
-        return bool(tags)
-
-    eventually(given)
-    return tags[0]
-
-
 def eventually(condition: Callable[[], bool]) -> None:
     """Wait for a condition with a deadline."""
     deadline = time.monotonic() + 15
@@ -206,17 +193,6 @@ def test_the_last_bound_holds_phase_queues_and_dead_letters_are_kept(servers: Se
 
         expected = {"bounded": "phase-queue-bound", "bounded.DQ": None, "bounded.XQ": "dead-letters-kept"}
         eventually(lambda: policies() == expected)
-
-
-def test_a_dead_letter_is_still_there_after_many_looks(servers: Servers) -> None:
-    """RabbitMQ 4 drops a quorum queue's message after twenty, where no policy says otherwise."""
-    with channel(servers.rabbitmq_url) as opened:
-        opened.queue_declare("looked-at.XQ", durable=True, arguments={"x-queue-type": "quorum"})
-        opened.basic_publish("", "looked-at.XQ", b"kept")
-        for _ in range(30):
-            tag = found(opened, "looked-at.XQ")
-            opened.basic_reject(tag, requeue=True)
-        assert found(opened, "looked-at.XQ")
 
 
 def test_the_operator_can_move_dead_letters_with_a_shovel(servers: Servers) -> None:

@@ -32,9 +32,11 @@ class Management:
         # No state at all is an empty list in RabbitMQ 4.0's JSON.
         return answer.well and "running" in dict(answer.body.get("cluster_state", ())).values()
 
-    def create_vhost(self, vhost: str, users: list[str], policies: list[dict[str, Any]]) -> None:
+    def create_vhost(
+        self, vhost: str, properties: dict[str, Any], users: list[str], policies: list[dict[str, Any]]
+    ) -> None:
         """Create the vhost with full permissions for these users and these policies; one that exists is kept."""
-        self._put(f"vhosts/{_quoted(vhost)}", {})
+        self._put(f"vhosts/{_quoted(vhost)}", properties)
         for user in users:
             everything = {"configure": ".*", "write": ".*", "read": ".*"}
             self._put(f"permissions/{_quoted(vhost)}/{_quoted(user)}", everything)

@@ -98,9 +98,10 @@ class RabbitMQ:
         self._log.unlink(missing_ok=True)
         self._state.forget()
 
-    def create_vhost(self, name: str) -> None:
+    def create_vhost(self, name: str, default_queue_type: str = "classic") -> None:
         """Create a vhost with the same users and policies as `pipeline`; one that exists is kept."""
-        self._management().create_vhost(name, ["pipeline", "operator", "owner"], policies())
+        vhost = {"default_queue_type": default_queue_type}
+        self._management().create_vhost(name, vhost, ["pipeline", "operator", "owner"], policies())
 
     def delete_vhost(self, name: str) -> None:
         """Delete a vhost with its queues and connections; one that does not exist is fine."""
