@@ -232,7 +232,7 @@ def test_a_job_that_somebody_waits_for_is_sent_as_soon_as_any(place: Place) -> N
 
 def test_a_thread_that_nobody_needs_goes_and_comes_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its connection."""
-    monkeypatch.setattr(ends, "BACKSTOP", 0.2)
+    monkeypatch.setattr(ends, "BACKSTOP", 1.0)
     one = submit(None, "single")
     for _ in range(2):
         assert job(one).status().state == "pending"
