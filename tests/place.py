@@ -145,7 +145,11 @@ class Place:
 
     def depth(self, queue: str) -> int:
         """Ready and unacknowledged messages."""
-        return sum(self.servers.rabbitmq.queue_counts(self.name).get(queue, (0, 0)))
+        return sum(self.counts(queue))
+
+    def counts(self, queue: str) -> tuple[int, int]:
+        """Messages that are ready, and those that are unacknowledged, of about a second ago."""
+        return self.servers.rabbitmq.queue_counts(self.name).get(queue, (0, 0))
 
     # ---- looking
 
