@@ -107,7 +107,7 @@ def test_a_continued_job_stays_when_only_rabbitmq_is_lost(place: Place) -> None:
     place.worker(threads=2)
     job = submit(None, "pair", {"do": "rest", "at": 2, "seconds": 3})
     place.until(lambda: len(place.executions()) == 2, 20, "the second phase")
-    assert place.until(lambda: place.servers.rabbitmq.close_connections(place.name), 10, "connections to close")
+    assert place.until(lambda: place.servers.rabbitmq.close_connections(place.vhost), 10, "connections to close")
     [row] = place.finished(job)
     assert (row["status"], row["fence"], row["crashes"]) == ("succeeded", 2, 0)
     assert len(place.executions()) == 2
