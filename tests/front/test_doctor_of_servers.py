@@ -37,7 +37,7 @@ def test_doctor_says_that_rabbitmq_would_drop_dead_letters(
     declare(rabbitmq.channel(), ["single.act"], "quorum")
     assert found("drops a dead letter") == []
     node = place.servers.rabbitmq
-    address = f"{node.management_url}/api/policies/{quote(place.name)}/dead-letters-kept"
+    address = f"{node.management_url}/api/policies/{quote(place.vhost)}/dead-letters-kept"
     policy = {"pattern": r"\.XQ$", "apply-to": "queues", "priority": 0, "definition": {"delivery-limit": 20}}
     httpx.put(address, json=policy, auth=node.management_user, trust_env=False).raise_for_status()
     # The queue's own process tells of a policy a moment later.
