@@ -17,15 +17,13 @@ from chaos.observer import until
 from chaos.work import BEGUN, all_threads
 from pipeline.dev.services.ports import answers
 from pipeline.dev.services.rabbitmq import AMQP_GREETING
-from pipeline.dev.services.rabbitmq_node import VHOST, node_environment
+from pipeline.dev.services.rabbitmq_node import VHOST, control_script, node_environment
 from pipeline.dev.services.state import State
-
-CONTROL = Path("/usr/lib/rabbitmq/bin/rabbitmqctl")
 
 
 def no_control() -> str | None:
     """Why the broker cannot be told anything, or nothing."""
-    return None if CONTROL.exists() else f"{CONTROL} is not there"
+    return None if Path(control := control_script()).exists() else f"{control} is not there"
 
 
 @fault("RabbitMQ SIGKILL, restart")
@@ -172,5 +170,9 @@ def control(scene: Scene, command: list[str]) -> None:
     recorded = State(folder, "rabbitmq").read()
     environment = node_environment(folder / "rabbitmq", recorded)
     subprocess.run(
-        [CONTROL, "-n", recorded["node"], *command], env=environment, check=True, capture_output=True, timeout=60
+        [control_script(), "-n", recorded["node"], *command],
+        env=environment,
+        check=True,
+        capture_output=True,
+        timeout=60,
     )

@@ -6,6 +6,7 @@ from chaos.fault import Hits, Scene, fault
 from chaos.faults_rabbitmq import close_all, control, no_control
 from chaos.observer import until
 from chaos.work import UNFINISHED, long_jobs
+from pipeline.dev.services.rabbitmq_node import installed_version
 
 TIMEOUT = 60
 TICK = 5
@@ -13,7 +14,13 @@ USUAL_TIMEOUT, USUAL_TICK = 1800, 60
 CLOSED = "closed the channel"
 
 
-@fault(f"RabbitMQ consumer_timeout of {TIMEOUT} s, a phase longer than it", impossible=no_control)
+def no_timeout() -> str | None:
+    """Why there is none, or nothing."""
+    without = tuple(map(int, installed_version().split(".")[:2])) >= (4, 3)
+    return "RabbitMQ 4.3 has no consumer timeout for classic queues" if without else no_control()
+
+
+@fault(f"RabbitMQ consumer_timeout of {TIMEOUT} s, a phase longer than it", impossible=no_timeout)
 def time_out(scene: Scene) -> Hits:
     """The phase goes on, its message comes back to somebody who leaves it to its holder, and it is done once."""
     if not scene.stage.subject.has_ledger:

@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from pipeline.dev.services.postgres_cluster import binary
-from pipeline.dev.services.rabbitmq_node import server_script
+from pipeline.dev.services.rabbitmq_node import installed_version
 
 PAGE = Path(__file__).parent / "supported-versions.md"
 COLUMNS = ("RabbitMQ", "PostgreSQL", "from", "broker", "db", "crash", "flow", "quick chaos")
@@ -22,7 +22,7 @@ def main() -> None:
     found = {path.stem: passed(path) for path in Path(results).glob("*.xml")}
     if (figures := Path(results) / "chaos.json").exists():
         found["quick chaos"] = books(json.loads(figures.read_text()))
-    servers = (rabbitmq(), postgres(), "this Debian" if suite == "own" else f"Debian {suite}")
+    servers = (installed_version(), postgres(), "this Debian" if suite == "own" else f"Debian {suite}")
     PAGE.write_text(with_row(PAGE.read_text(encoding="utf-8"), servers, found), encoding="utf-8")
 
 
@@ -58,17 +58,10 @@ def cells(row: str) -> list[str]:
     return [cell.strip() for cell in row.strip("|").split("|")]
 
 
-def rabbitmq() -> str:
-    return _says([str(Path(server_script()).with_name("rabbitmqctl")), "version"])
-
-
 def postgres() -> str:
-    return _says([binary("postgres"), "--version"]).split()[2]
-
-
-def _says(command: list[str]) -> str:
-    """The last line: Erlang may warn before it."""
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")[-2]
+    return subprocess.run([binary("postgres"), "--version"], capture_output=True, text=True, check=True).stdout.split()[
+        2
+    ]
 
 
 if __name__ == "__main__":

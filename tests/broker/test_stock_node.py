@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pika import BlockingConnection
@@ -14,11 +13,11 @@ from pipeline.broker.counts import server_version
 from pipeline.broker.topology import PRIORITIES, arguments, dead_letter_queue, declare
 from pipeline.dev.services import processes
 from pipeline.dev.services.ports import LOOPBACK, answers, free_port
-from pipeline.dev.services.rabbitmq_node import epmd_program, server_script
+from pipeline.dev.services.rabbitmq_node import control_script, epmd_program, server_script
 from pipeline.dev.services.readiness import wait_until
 from pipeline.testing.servers.node import leave_queues
 
-stock_node = factories.rabbitmq_proc(server=server_script(), ctl=str(Path(server_script()).with_name("rabbitmqctl")))
+stock_node = factories.rabbitmq_proc(server=server_script(), ctl=control_script())
 stock = factories.rabbitmq("stock_node", teardown=leave_queues)
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,17 @@ def server_script() -> str:
     root = Path("/usr/lib/rabbitmq")
     places = [root / "bin/rabbitmq-server", *root.glob("lib/*/sbin/rabbitmq-server")]
     return program("rabbitmq-server", places, install="rabbitmq-server")
+
+
+def control_script() -> str:
+    """`rabbitmqctl` of the same installation."""
+    return str(Path(server_script()).with_name("rabbitmqctl"))
+
+
+def installed_version() -> str:
+    """Of the node that would be started."""
+    told = subprocess.run([control_script(), "version"], capture_output=True, text=True, check=True)
+    return told.stdout.split("\n")[-2]  # Erlang may warn before it
 
 
 def epmd_program() -> str:

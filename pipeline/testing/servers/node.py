@@ -9,7 +9,7 @@ from pytest_rabbitmq.factories.executor import RabbitMqExecutor
 
 from pipeline.dev.services.ports import LOOPBACK
 from pipeline.dev.services.rabbitmq import RabbitMQ
-from pipeline.dev.services.rabbitmq_node import node_environment, server_script
+from pipeline.dev.services.rabbitmq_node import control_script, node_environment, server_script
 from pipeline.dev.services.state import State
 
 
@@ -27,7 +27,7 @@ class Node(RabbitMqExecutor):
             host=LOOPBACK,
             port=recorded["amqp_port"],
             distribution_port=recorded["dist_port"],
-            rabbit_ctl=str(Path(server_script()).with_name("rabbitmqctl")),
+            rabbit_ctl=control_script(),
             logpath=folder,
             path=home,
             plugin_path=home,
