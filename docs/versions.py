@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +14,7 @@ from pipeline.dev.services.rabbitmq_node import installed_version
 
 PAGE = Path(__file__).parent / "supported-versions.md"
 COLUMNS = ("RabbitMQ", "PostgreSQL", "from", "broker", "db", "crash", "flow", "quick chaos")
+HEAD = f"| {' | '.join(COLUMNS)} |"
 KEY = 3
 NOT_RUN = "–"
 
@@ -45,7 +47,8 @@ def books(figures: dict[str, dict[str, dict[str, int]]]) -> str:
 
 def with_row(page: str, servers: tuple[str, ...], found: dict[str, str]) -> str:
     """The page with these results; those of other servers, and of tests that did not run now, stay."""
-    head, rule, *rows = [line for line in page.splitlines() if line.startswith("|")]
+    lines = page.splitlines()
+    head, rule, *rows = takewhile(lambda line: line.startswith("|"), lines[lines.index(HEAD) :])
     table = {tuple(cells(row)[:KEY]): cells(row)[KEY:] for row in rows}
     before = dict(zip(COLUMNS[KEY:], table.get(servers, []), strict=False))
     table[servers] = [found.get(name, before.get(name, NOT_RUN)) for name in COLUMNS[KEY:]]
