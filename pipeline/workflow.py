@@ -48,10 +48,12 @@ Result = TypeVar("Result", default=Any)
 class Workflow(Generic[Body, Result]):
     """Phases in the order of their declaration. A job continues with the next one when a phase succeeds.
 
-    >>> orders = Workflow("orders")
-    >>> @orders.phase
-    ... def check_stock(job: Job) -> dict[str, int]:
-    ...     return {"left": 3}
+    >>> parcels = Workflow("parcels")
+    >>> @parcels.phase
+    ... def pack(job: Job) -> str:
+    ...     return f"packed {job.body['item']}"
+    >>> parcels.submit({"item": "a lamp"}).result(timeout=30)
+    'packed a lamp'
 
     Declaring touches no broker and no database. A name is unique in a process; names are lower-case words joined by
     ``-`` (at most 60 characters).
@@ -160,6 +162,9 @@ class Workflow(Generic[Body, Result]):
     ) -> Any:
         """Declare the next phase. Without a name, the function's own is used, with ``-`` for ``_``.
 
+        >>> @orders.phase(max_attempts=5, backoff=exponential(10), rate="20/s", time_limit=60)
+        ... async def notify(job: Job, charge: str) -> None: ...
+
         Its first argument is the job. Further ones are named as earlier phases, and get what those returned, of the
         type of their annotation. What it returns travels as its annotation says: plain JSON values, Decimal, datetime,
         UUID, enums, dataclasses, pydantic models, lists of them; or ``None``, a function that writes, or ``Done(…)``.
@@ -217,8 +222,7 @@ class Workflow(Generic[Body, Result]):
         Its body says ``job``, ``workflow``, ``phase``, ``state``, ``error``, ``body``, ``result`` and ``ended_at`` of
         the job that ended, beside what is given here. The same again if the job is replayed and fails once more.
 
-        >>> audit.on_failure(tell_the_customer, team="night shift")
-        >>> audit.on_failure(webhook, url="https://example.org/failed")
+        >>> orders.on_failure(complaints, team="night shift")
         """
         self._declared.hook(Hook("failed", workflow.name, encode_body(None, body)))
 
@@ -236,10 +240,10 @@ class Workflow(Generic[Body, Result]):
         What it raises is the attempt's error, before the phase and after it; what it swallows is raised all the same.
         Of several the first is the outermost.
 
-        >>> @audit.around
+        >>> @orders.around
         ... @contextmanager
         ... def customer_of_logs(job):
-        ...     with structlog.contextvars.bound_contextvars(customer=job.body.customer):
+        ...     with structlog.contextvars.bound_contextvars(order=job.body["order"]):
         ...         yield
         """
         self._declared.around.append(manager)
@@ -308,12 +312,20 @@ class Workflow(Generic[Body, Result]):
     def submit_many(
         self, bodies: Sequence[Body], *, session: Caller = None, **options: Unpack[ManyJobs]
     ) -> list[JobHandle[Result]] | Coroutine[Any, Any, list[AsyncJobHandle[Result]]]:
-        """Submit many jobs of this workflow in one round trip; see ``pipeline.submit_many``."""
+        """Submit many jobs of this workflow in one round trip; see ``pipeline.submit_many``.
+
+        >>> [handle.result(timeout=30)[:7] for handle in orders.submit_many([{"order": 1}, {"order": 2}])]
+        ['charged', 'charged']
+        """
         submitted = submit_many(session, self.name, cast(Any, bodies), **options)
         return [JobHandle(job) for job in submitted] if isinstance(submitted, list) else all_awaited(submitted)
 
     def job(self, job_id: UUID | str) -> JobHandle[Result]:
-        """A job of this workflow by its id, as ``pipeline.job``, with the type of its result."""
+        """A job of this workflow by its id, as ``pipeline.job``, with the type of its result.
+
+        >>> orders.job(str(orders.submit({"order": 17}))).result(timeout=30)
+        'charged with ...:charge'
+        """
         return job(job_id)
 
 

@@ -18,7 +18,11 @@ Kind = Literal["thread", "async", "isolated"]
 
 @dataclass(frozen=True)
 class Throttle:
-    """At most ``count`` jobs are sent every ``seconds``."""
+    """At most ``count`` jobs are sent every ``seconds``.
+
+    >>> @complaints.phase(throttle=Throttle(count=100, seconds=60))
+    ... def mail(job: Job) -> None: ...
+    """
 
     count: int
     seconds: float

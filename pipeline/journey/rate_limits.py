@@ -30,12 +30,18 @@ PATIENCE = 1000
 
 
 def set_rate_limit(connection: Connection, name: str, rate: float | None, burst: float | None = None) -> None:
-    """Let a rate limit have ``rate`` calls a second and a bucket of ``burst`` (by default one second's worth)."""
+    """Let a rate limit have ``rate`` calls a second and a bucket of ``burst`` (by default one second's worth).
+
+    >>> with engine().begin() as connection:
+    ...     set_rate_limit(connection, "maps", rate=5, burst=20)
+    """
     rate_limits.set_rate_limit(connection, name, rate, burst)
 
 
 def pause_rate_limit(name: str, seconds: float, reason: str) -> None:
     """Hold the rate limit's jobs for so long, for every worker, from now on; a longer pause stands.
+
+    >>> pause_rate_limit("maps", seconds=60, reason="their maintenance")
 
     In a transaction of its own. If an application holds the row, every worker finds out for itself.
     """

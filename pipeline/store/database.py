@@ -20,7 +20,12 @@ Answer = TypeVar("Answer")
 
 
 def engine() -> Engine:
-    """The SQLAlchemy engine of this process; a forked child gets one of its own."""
+    """The SQLAlchemy engine of this process; a forked child gets one of its own.
+
+    >>> with engine().connect() as connection:
+    ...     connection.execute(text("SELECT count(*) FROM pipeline.jobs")).scalar_one()
+    0
+    """
     return _engine(os.getpid(), settings.get().sqlalchemy_url)
 
 

@@ -128,7 +128,13 @@ async def _later(kind: Kind, caller: Caller, call: Call[Answer]) -> Answer:
 
 @contextmanager
 def readable_errors() -> Iterator[None]:
-    """Turn the errors that our SQL functions raise on purpose into BadInput with their hint."""
+    """Turn the errors that our SQL functions raise on purpose into BadInput with their hint.
+
+    >>> with readable_errors(), engine().begin() as connection:
+    ...     connection.execute(text("SELECT pipeline.submit('no-such-workflow')"))
+    Traceback (most recent call last):
+    pipeline.declare.errors.BadInput: unknown workflow 'no-such-workflow': ...
+    """
     try:
         yield
     except Exception as error:

@@ -1,0 +1,303 @@
+"""The page docs/reference/python.md: every public name with its signature, its docstring and an example."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from importlib import import_module
+from typing import Any
+
+WIDTH = 90
+# Examples in a docstring: from a prompt to the next empty line.
+EXAMPLE = re.compile(r"^(>>> .*?(?:\n\n|\Z))", re.DOTALL | re.MULTILINE)
+# Names that are neither classes nor functions, and the modules where a text below them says what they are.
+VALUES = {
+    "Viewer": "pipeline.front.api.http.auth",
+    "Operator": "pipeline.front.api.http.auth",
+    "Cursor": "pipeline.front.api.http.pages",
+    "Limit": "pipeline.front.api.http.pages",
+    "Text": "pipeline.front.api.http.fields",
+    "webhook": "pipeline.webhooks.delivery",
+}
+# Docstrings of models are shown to those who call the API, so that their examples are here.
+OF_MODELS = {
+    "Webhook": """
+>>> Webhook(url="https://example.org/orders", type="order.paid", data={"order": 17}).secret
+'default'
+""",
+    "Page": """
+>>> Page[str](items=["a lamp"]).model_dump()
+{'items': ['a lamp'], 'next': None}
+""",
+}
+# Written down as `>>>` in docstrings; this is what all of them have around them.
+PRELUDE = """\
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import text
+
+orders = Workflow("orders")  # and from pipeline: whatever an example names
+
+
+@orders.phase
+def check_stock(job: Job) -> dict[str, int]:
+    return {"left": 3}
+
+
+@orders.phase
+def charge(job: Job, check_stock: dict[str, int]) -> str:
+    return f"charged with {job.idempotency_key}"
+
+
+complaints = Workflow("complaints")
+
+
+@complaints.phase
+def complain(job: Job) -> None: ...
+"""
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """Names that belong together. ``about``: what they are for."""
+
+    title: str
+    about: str
+    module: str
+    listed: str
+
+    @property
+    def names(self) -> list[str]:
+        return self.listed.split()
+
+
+CHAPTERS = (
+    Chapter(
+        "Declaring",
+        "[A new workflow](../howto/new-workflow.md) shows them together.",
+        "pipeline",
+        "Workflow Phase Backoff exponential Throttle",
+    ),
+    Chapter(
+        "In a phase",
+        "What a phase function gets and gives. [Waits](../howto/waits.md) has the longer examples.",
+        "pipeline",
+        "Job Done Children Ends End count",
+    ),
+    Chapter(
+        "What a phase raises",
+        "Any other exception is tried again, until the budget of errors is used up.",
+        "pipeline",
+        "Permanent Transient Snooze Cancelled StaleClaim retry_after",
+    ),
+    Chapter(
+        "Submitting and steering",
+        "In your own transaction: [submit](../howto/submit.md).",
+        "pipeline",
+        "submit submit_many cancel replay signal open_batch seal_batch BadInput engine readable_errors",
+    ),
+    Chapter(
+        "A job that was submitted",
+        "",
+        "pipeline",
+        "JobHandle AsyncJobHandle job JobStatus JobFailed JobCancelled",
+    ),
+    Chapter(
+        "Schedules",
+        "At run time; `Workflow.schedule` declares them in code. [Schedules](../howto/schedules.md).",
+        "pipeline",
+        "schedule unschedule pause_schedule resume_schedule run_schedule backfill schedules Schedule",
+    ),
+    Chapter(
+        "Rate limits",
+        "What several phases share; see [`Job.limit`](#job).",
+        "pipeline",
+        "set_rate_limit pause_rate_limit",
+    ),
+    Chapter(
+        "Behind an interface of your own",
+        "For applications that keep the engine out of their own signatures.",
+        "pipeline",
+        "JobDispatcher TransactionDispatcher MemoryDispatcher JobHandler run_handler",
+    ),
+    Chapter("Extending", "[Extend the engine](../howto/extend.md).", "pipeline", "extend View"),
+    Chapter(
+        "pipeline.testing",
+        "[Test your workflow](../howto/test-your-workflow.md).",
+        "pipeline.testing",
+        "in_memory Run MemoryRun JobRecord AttemptRecord CollectedWrite FakeServices MemoryDispatcher run_handler",
+    ),
+    Chapter(
+        "pipeline.webhooks",
+        "[Hooks and webhooks](../howto/hooks.md).",
+        "pipeline.webhooks",
+        "webhook Webhook verify Received InvalidWebhook",
+    ),
+    Chapter(
+        "pipeline.api",
+        "Routes of your own beside `/v1`: [extend the engine](../howto/extend.md#routes).",
+        "pipeline.api",
+        "Viewer Operator Page Limit Cursor cut decode_cursor Text Problem not_found conflict invalid problems "
+        "allow_body pieces transaction",
+    ),
+    Chapter(
+        "pipeline.cli",
+        "Commands of your own: [extend the engine](../howto/extend.md#commands).",
+        "pipeline.cli",
+        "console transaction",
+    ),
+)
+
+
+def page() -> str:
+    """The page, without its first line."""
+    intro = (
+        "What `import pipeline` gives, and its modules `testing`, `webhooks`, `api` and `cli`. Anything else is the "
+        "engine's own and may change. A call that takes a `caller` runs in the caller's transaction and is awaited "
+        "where that is async; with `None` it is a transaction by itself."
+    )
+    named = "Every example is run by `tests/docs/test_python_reference.py`. They have this before them:"
+    chapters = [line for chapter in CHAPTERS for line in _chapter(chapter, _written_before(chapter))]
+    return "\n".join(["# Python\n", intro, "", named, "", f"```python\n{PRELUDE}```", "", *chapters])
+
+
+def _written_before(chapter: Chapter) -> set[str]:
+    before = CHAPTERS[: CHAPTERS.index(chapter)]
+    return {name for other in before for name in other.names}
+
+
+def _chapter(chapter: Chapter, written: set[str]) -> Iterator[str]:
+    yield f"## {chapter.title}\n"
+    if chapter.about:
+        yield f"{chapter.about}\n"
+    if again := [f"[`{name}`](#{name.lower()})" for name in chapter.names if name in written]:
+        yield f"Also here: {', '.join(again)}.\n"
+    for name in chapter.names:
+        if name not in written:
+            yield from _entry(chapter.module, name)
+
+
+def _entry(module: str, name: str) -> Iterator[str]:
+    thing = getattr(import_module(module), name)
+    yield f"### {name}\n"
+    yield f"```python\n{_signature(name, thing)}\n```\n"
+    yield from _prose(docstring(module, name))
+    if inspect.isclass(thing):
+        for member, value in members(thing):
+            yield f"```python\n{_call(f'{name}.{member}', value)}\n```\n"
+            yield from _prose(inspect.getdoc(value) or "")
+
+
+def members(kind: type) -> Iterator[tuple[str, Any]]:
+    """Public methods and properties as they stand in the code, those of our base classes too."""
+    ours = [base for base in kind.__mro__ if base.__module__.startswith("pipeline")]
+    for name in dict.fromkeys(name for base in ours for name in vars(base)):
+        value = inspect.getattr_static(kind, name)
+        if not name.startswith("_") and inspect.isfunction(_function(value)):
+            yield name, getattr(kind, name) if isinstance(value, classmethod) else value
+
+
+def _function(value: Any) -> Any:
+    return value.fget if isinstance(value, property) else getattr(value, "func", value)
+
+
+def docstring(module: str, name: str) -> str:
+    """Of a name that is a value: the text below its assignment."""
+    if name in VALUES:
+        return _below(name, import_module(VALUES[name]))
+    return (inspect.getdoc(getattr(import_module(module), name)) or "") + OF_MODELS.get(name, "")
+
+
+def _below(name: str, module: Any) -> str:
+    body = ast.parse(inspect.getsource(module)).body
+    for one, after in itertools.pairwise(body):
+        if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == name and isinstance(after, ast.Expr):
+            return inspect.cleandoc(str(ast.literal_eval(after.value)))
+    raise LookupError(f"{module.__name__}.{name} has no text below it that says what it is")
+
+
+def _prose(text: str) -> Iterator[str]:
+    """A docstring as Markdown: names in single backquotes, examples in blocks."""
+    for part in EXAMPLE.split(text):
+        if part.startswith(">>>"):
+            yield f"```pycon\n{part.rstrip()}\n```\n"
+        elif part.strip():
+            yield part.strip().replace("``", "`") + "\n"
+
+
+def _signature(name: str, thing: Any) -> str:
+    if inspect.isclass(thing):
+        return _class(name, thing)
+    if inspect.isfunction(thing):
+        return _call(name, thing)
+    return f"{name} = {type(thing).__name__}(…)" if name == "webhook" else name
+
+
+def _class(name: str, kind: type) -> str:
+    bases = [base.__name__ for base in kind.__bases__ if base.__name__ not in ("object", "Generic")]
+    if is_dataclass(kind):
+        return f"class {name}{_arguments([_field(field) for field in _fields(kind)])}"
+    written = next((base for base in kind.__mro__ if "__init__" in vars(base)), object)
+    if issubclass(kind, BaseException) and written.__module__ == "builtins":
+        return f"class {name}({', '.join(bases)})"
+    if written.__module__.startswith("pipeline"):
+        return f"class {name}{_arguments(_parameters(_tree(vars(written)['__init__'])))}"
+    return f"class {name}" + (f"({', '.join(bases)})" if bases else "")
+
+
+def _fields(kind: type) -> Iterator[ast.AnnAssign]:
+    """What a dataclass is made with; its own fields are not shown where their repr is not."""
+    hidden = {one.name for one in fields(kind) if not (one.init and one.repr)}
+    for node in ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body:  # type: ignore[attr-defined]
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) not in hidden:
+            yield node
+
+
+def _field(node: ast.AnnAssign) -> str:
+    said = f"{ast.unparse(node.target)}: {ast.unparse(node.annotation)}"
+    if node.value is None:
+        return said
+    made = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "field"
+    return f"{said} = {'…' if made else ast.unparse(node.value)}"
+
+
+def _call(name: str, value: Any) -> str:
+    tree = _tree(_function(value))
+    given = "" if isinstance(value, property) else _arguments(_parameters(tree))
+    later = "async " if isinstance(tree, ast.AsyncFunctionDef) else ""
+    return f"{later}{name}{given}" + (f" -> {ast.unparse(tree.returns)}" if tree.returns else "")
+
+
+def _tree(function: Any) -> Any:
+    """Where a decorator made the function, it is the one that was decorated."""
+    return ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function)))).body[0]
+
+
+def _parameters(tree: Any) -> list[str]:
+    """Without self; as they stand in the code."""
+    given = tree.args
+    plain = [*given.posonlyargs, *given.args]
+    defaults = [None] * (len(plain) - len(given.defaults)) + given.defaults
+    said = [_parameter(one, default) for one, default in zip(plain, defaults, strict=True)]
+    if given.posonlyargs:
+        said.insert(len(given.posonlyargs), "/")
+    said += [f"*{_parameter(given.vararg, None)}"] if given.vararg else ["*"] if given.kwonlyargs else []
+    said += [_parameter(one, default) for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+    said += [f"**{_parameter(given.kwarg, None)}"] if given.kwarg else []
+    return said[1:] if said and said[0] in ("self", "cls") else said
+
+
+def _parameter(one: ast.arg, default: ast.expr | None) -> str:
+    said = f"{one.arg}: {ast.unparse(one.annotation)}" if one.annotation else one.arg
+    return said if default is None else f"{said} = {ast.unparse(default)}"
+
+
+def _arguments(said: list[str]) -> str:
+    line = f"({', '.join(said)})"
+    return line if len(line) <= WIDTH else "(\n" + "".join(f"    {one},\n" for one in said) + ")"
