@@ -1,4 +1,4 @@
-"""``script/demo``: the four workflows from nothing to their results, on real servers and real worker processes."""
+"""``script/demo``: four workflows and an audit, from nothing to their results, on real servers and worker processes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from script.demo_acts import ACTS, results
 
 DEADLINE = 240.0
 ALL = text("SELECT workflow, count(*), count(completed_at) FROM pipeline.jobs GROUP BY workflow")
+SCHEDULED = text("SELECT count(*) FROM pipeline.schedules")
 BAD = text("SELECT count(*) FROM pipeline.jobs WHERE status <> 'succeeded'")
 out = Console()
 
@@ -35,6 +36,7 @@ def main() -> int:
         with out.status("starting private PostgreSQL and RabbitMQ …"):
             servers = stack.enter_context(services.private_servers(folder, remove=True))
         os.environ.update(services.environment(servers))
+        os.environ["PIPELINE_WORKFLOWS"] = "actors.workflows,script.demo_audit"
         os.environ["PIPELINE_LOG_LEVEL"] = "ERROR"
         os.environ["PIPELINE_API_PORT"] = "0"
         os.environ["PIPELINE_DOCUMENT_FOLDER"] = str(folder / "documents")
@@ -78,16 +80,26 @@ def _watch() -> None:
     with Progress(*columns, console=out) as progress:
         bars = {act: progress.add_task(act.workflows[0], total=None) for act in ACTS}
         while monotonic() < deadline:
-            rows = _counts()
+            scheduled, rows = _meanwhile(progress), _counts()
             for act, bar in bars.items():
                 total, done = (sum(rows.get(name, (0, 0))[part] for name in act.workflows) for part in (0, 1))
                 progress.update(bar, total=total, completed=done)
             total, done = (sum(row[part] for row in rows.values()) for part in (0, 1))
-            if done == total:
+            if done == total and not scheduled:
                 return
             if not killed and done >= total // 4:
                 killed = _kill_one(progress)
             sleep(0.1)
+
+
+def _meanwhile(progress: Progress) -> bool:
+    """Let people act. True while a schedule may bring another job."""
+    from pipeline import engine
+
+    with engine().begin() as connection:
+        for line in [line for act in ACTS for line in act.meanwhile(connection)]:
+            progress.console.print(f"  {line}", highlight=False)
+        return int(connection.execute(SCHEDULED).scalar_one()) > 0
 
 
 def _counts() -> dict[str, tuple[int, int]]:
