@@ -27,8 +27,20 @@ class DjangoConnection(Protocol):
     def cursor(self) -> Any: ...
 
 
+class DjangoProxy(Protocol):
+    """``django.db.connection`` as type checkers see it: it passes on whatever it is asked for."""
+
+    def __getattr__(self, item: str) -> Any: ...
+
+
+class AsyncpgPoolConnection(Protocol):
+    """A connection of asyncpg's pool as type checkers see it: its methods are made when it is imported."""
+
+    def _detach(self) -> Any: ...
+
+
 class AsyncpgConnection(Protocol):
-    """A connection of asyncpg, its own or a pool's."""
+    """A connection of asyncpg."""
 
     def is_in_transaction(self) -> bool: ...
 
@@ -44,7 +56,13 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session, scoped_session
 
     SyncCaller: TypeAlias = (
-        Session | scoped_session[Any] | Connection | psycopg.Connection[Any] | psycopg.Cursor[Any] | DjangoConnection
+        Session
+        | scoped_session[Any]
+        | Connection
+        | psycopg.Connection[Any]
+        | psycopg.Cursor[Any]
+        | DjangoConnection
+        | DjangoProxy
     )
     AsyncCaller: TypeAlias = (
         AsyncSession
@@ -53,6 +71,7 @@ if TYPE_CHECKING:
         | psycopg.AsyncConnection[Any]
         | psycopg.AsyncCursor[Any]
         | AsyncpgConnection
+        | AsyncpgPoolConnection
     )
     Caller: TypeAlias = SyncCaller | AsyncCaller | None
 
