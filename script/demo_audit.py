@@ -50,8 +50,8 @@ def approve(job: Job) -> str | None:
 
 
 @audit.phase
-def publish(job: Job, look: Ends[str], approve: str | None) -> str:  # noqa: ARG001  a phase takes the job first
-    return f"{len(look)} pages, {look.failed} failed, approved by {approve}"
+def publish(job: Job, look: Ends[str]) -> str:  # noqa: ARG001  a phase takes the job first
+    return f"{len(look)} pages, {look.failed} failed"
 
 
 @digest.phase

@@ -22,7 +22,8 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 import pipeline
-from docs.public_names import CHAPTERS, PRELUDE, docstring, members
+from docs.public_names import CHAPTERS, PRELUDE, docstring
+from docs.signatures import members
 from pipeline import engine
 from pipeline.declare import extension, registry
 from pipeline.store.register import register
