@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import BadInput, submit
-from pipeline.dev import up
+from pipeline.dev import services, up
 from pipeline.dev.up import alone
 from tests.place import ROOT, Place, lives
 
@@ -89,8 +89,8 @@ def test_a_second_one_is_refused_though_the_command_has_found_the_servers_of_the
     """Their addresses are set then, as those of servers elsewhere are, on which any number may run."""
     monkeypatch.setenv("DATABASE_URL", address)
     monkeypatch.setenv("RABBITMQ_URL", "amqp://any")
-    monkeypatch.setattr(up.services, "running", lambda folder: object())
-    monkeypatch.setattr(up.services, "environment", lambda servers: {"DATABASE_URL": "postgresql://of-the-folder"})
+    monkeypatch.setattr(services, "running", lambda folder: object())
+    monkeypatch.setattr(services, "environment", lambda servers: {"DATABASE_URL": "postgresql://of-the-folder"})
     monkeypatch.setattr(up, "_run", lambda *_, **how: began.append(how["private"]))
     began: list[bool] = []
 
