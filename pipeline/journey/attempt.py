@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from pipeline.declare.job import AsJson, Done, Job, Write, as_done, decode, perf
 from pipeline.declare.lossless import without_nul
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import BadBody, DeclaredPhase
-from pipeline.declare.services import Services
+from pipeline.declare.services import Guard, Services
 from pipeline.declare.waits.branches import next_of
 from pipeline.journey import checkpoint, steps, unclaimed
 from pipeline.journey.checkpoint import Interrupted
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from pipeline.broker.inbound import Delivery
+    from pipeline.declare.limits import Breaker
     from pipeline.journey.message import MessageRef
     from pipeline.store.gateway.settlement import TakeOver
     from pipeline.store.group_commit import ClaimVerdict
@@ -115,6 +116,12 @@ class Place:
     def runner(self) -> object:
         """What is blocked if the work does not end."""
         return threading.current_thread()
+
+    @asynccontextmanager
+    async def inside(self, guard: Guard) -> AsyncIterator[None]:
+        """The guard around the work, which it may let in or not."""
+        with guard:
+            yield
 
     def services(self, services: AttemptServices) -> Services:
         """What a job reaches outside of its function, as the function waits for it."""
@@ -200,14 +207,36 @@ async def run(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase) -> 
     try:
         span = phase_span(attempt.spec.queue, job.traceparent, job=str(job.id), fence=job.fence)
         with attempt, in_logs(attempt), span as job.span:
-            if attempt.isolated:
-                return worker.run_isolated(attempt)
-            return as_done(await attempt.place.returned(job, perform(phase, job)))
+            await permitted(attempt)
+            async with attempt.place.inside(guard_of(attempt)):
+                if attempt.isolated:
+                    return worker.run_isolated(attempt)
+                return as_done(await attempt.place.returned(job, perform(phase, job)))
     finally:
         if not attempt.abandoned:
             observe_duration(attempt.spec.queue, monotonic() - started)
         if job.has_folder:
             await attempt.place.call(job.clean_up)
+
+
+async def permitted(attempt: Attempt) -> None:
+    """Once the attempt may make the calls of its phase's limit. Snooze if that is further away: nothing has begun."""
+    limit = attempt.spec.limit
+    if attempt.rate_limit == "" and attempt.spec.rate_limit is not None:
+        raise Permanent(f"the body does not fill the limit {attempt.spec.rate_limit!r} of phase {attempt.spec.queue}")
+    if limit is not None and limit.calls and attempt.rate_limit:
+        wait = await attempt.place.call(take_permit, attempt.job_id, attempt.rate_limit, limit.calls)
+        if wait > 0:
+            await attempt.place.pause(attempt, wait)
+
+
+def guard_of(attempt: Attempt) -> Guard:
+    """What is around the work: the phase's breaker, if it has one in force."""
+    if attempt.spec.breaker is None or not attempt.rate_limit:
+        return Guard()
+    from pipeline.journey.breaker import CallGuard  # which needs this module first
+
+    return CallGuard(attempt.spec.breaker, attempt.rate_limit, attempt)
 
 
 async def claim(
@@ -253,6 +282,7 @@ def _attempt(spec: PhaseSpec, job_id: UUID, row: ClaimRow, delivery: Delivery) -
         span_id=row.span_id,
         delivery=delivery,
         first=row.fence == 1,
+        rate_limit=row.rate_limit,
     )
 
 
@@ -325,6 +355,8 @@ class Attempt:
     delivery: Delivery
     # Nobody has tried this phase of the job before.
     first: bool = False
+    # What holds the job at the gate, by name; empty if its body does not fill the phase's.
+    rate_limit: str | None = None
     result: str | None = None
     said: lines.Said = field(default_factory=lines.Said)
     reason: str | None = None
@@ -362,6 +394,7 @@ class Attempt:
             span_id=self.span_id,
             delivery=delivery,
             first=True,
+            rate_limit=continued.rate_limit,
         )
 
     def __enter__(self) -> Attempt:
@@ -594,6 +627,11 @@ class AttemptServices(checkpoint.Linking):
     def take_permit(self, rate_limit: str, calls: int) -> None:
         if (pause := self.permit_in(rate_limit, calls)) > 0:
             sleep(pause)
+
+    def guard(self, breaker: Breaker) -> Guard:
+        from pipeline.journey.breaker import CallGuard  # which needs this module first
+
+        return CallGuard(breaker, breaker.name, self._attempt)
 
     def permit_in(self, rate_limit: str, calls: int) -> float:
         """The seconds until the permit is valid."""

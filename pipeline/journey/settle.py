@@ -20,6 +20,7 @@ from pipeline.declare.errors import (
 )
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.left_behind import recall
+from pipeline.journey.rate_limits import pause_rate_limit
 from pipeline.observe import lines, logs, tracebacks
 from pipeline.observe.instruments import count
 from pipeline.store.database import insist
@@ -143,6 +144,14 @@ def _transition(attempt: Attempt, error: BaseException) -> Transition | None:
     if attempt.spec.shared_limit and isinstance(transition, Snooze) and transition.reason in SHARED:
         seconds = transition.delay
         insist(lambda connection: rate_limits.pause_queue(connection, attempt.spec.queue, seconds))
+    if (
+        attempt.spec.limit
+        and attempt.rate_limit
+        and isinstance(transition, Snooze)
+        and transition.reason == "retry_after"
+    ):
+        # One was told, all are. What comes to PostgreSQL too late is told to the next one.
+        pause_rate_limit(attempt.rate_limit, transition.delay, transition.reason)
     return transition
 
 
