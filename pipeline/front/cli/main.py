@@ -13,7 +13,7 @@ from pipeline import __version__
 from pipeline.declare.errors import BadInput, what_was_said
 from pipeline.declare.extension import extensions, load
 from pipeline.dev.services import ServiceError, use_private_servers
-from pipeline.front.cli import api, audit, keys, phases, run, schedules, verify, watch, workers, workflows
+from pipeline.front.cli import api, audit, keys, limits, phases, run, schedules, verify, watch, workers, workflows
 from pipeline.front.cli.jobs import bulk, dead, show
 from pipeline.front.cli.jobs import commands as jobs
 from pipeline.front.cli.waits import commands as waits
@@ -34,6 +34,7 @@ for part in (
     workers,
     phases,
     keys,
+    limits,
     workflows,
     schedules,
     dead,

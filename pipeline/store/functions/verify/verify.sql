@@ -104,8 +104,10 @@ BEGIN
     LOOP
         problem := 'waits for what has come'; subject := v_row.job_id; detail := v_row.waits_for;
         IF p_repair AND NOT pipeline.deliver(v_row.job_id) THEN
-            -- By the gate, as if its time were over.
-            UPDATE pipeline.outbox o SET due_at = now() WHERE o.job_id = v_row.job_id AND o.waits_for = v_row.waits_for;
+            UPDATE pipeline.outbox o SET (waits_for, due_at, rate_limit) = (
+                SELECT NULL, CASE WHEN o.has_turn IS FALSE OR pipeline.waits_at_limit(j.rate_limit, o.phase_id) THEN 'infinity'::timestamptz END,
+                       CASE WHEN o.has_turn IS NOT FALSE THEN j.rate_limit END FROM pipeline.jobs j WHERE j.id = o.job_id)
+            WHERE o.job_id = v_row.job_id AND o.waits_for = v_row.waits_for;
             PERFORM pipeline.wake();
         END IF;
         RETURN NEXT;
