@@ -43,6 +43,14 @@ def asks(job: Job) -> None:
         raise Snooze(job.body["told"], "retry_after", "429", asked=True)
 
 
+steady = Workflow("steady")
+
+
+@steady.phase(limit=Limit("steady", rate="20/s", burst=10))
+def tick(job: Job) -> None:
+    record(job)
+
+
 shops = Workflow("shops")
 
 
