@@ -19,7 +19,16 @@ from pybreaker import CircuitBreakerStorage as Storage
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from pipeline.declare.errors import Cancelled, Crashed, Permanent, Retry, Snooze, StaleClaim, classify
+from pipeline.declare.errors import (
+    Cancelled,
+    Crashed,
+    Permanent,
+    Retry,
+    Snooze,
+    StaleClaim,
+    classify,
+    database_is_unable,
+)
 from pipeline.declare.limits import Breaker
 from pipeline.declare.services import Guard
 from pipeline.journey.checkpoint import Interrupted
@@ -178,7 +187,7 @@ class State(Storage):
                 breakers.failed(connection, self.name, self._job, fence, most=most, error=error)
             )
         )
-        # One that could not be told, because an application holds the breaker, is an ordinary failure of the job.
+        # One that could not be told is an ordinary failure of the job.
         self._failures = 0 if not told else most if counted[-1] is None else counted[-1]
 
     def reset_counter(self) -> None:
@@ -209,11 +218,14 @@ class State(Storage):
         """PostgreSQL notes the moment itself."""
 
     def _tell(self, say: Callable[[Connection], object]) -> bool:
-        """False if an application holds the breaker: then nothing was changed."""
+        """False if PostgreSQL cannot just now, or an application holds the breaker: then nothing was changed.
+
+        The call was made, and what became of it counts: it is not made again because nobody could be told of it.
+        """
         try:
             _ask(say)
-        except DBAPIError as error:
-            if not is_locked(error):
+        except Exception as error:
+            if not database_is_unable(error):
                 raise
             return False
         return True

@@ -16,6 +16,7 @@ from pipeline.declare.errors import (
     SnoozeFor,
     StaleClaim,
     classify,
+    database_is_unable,
     http_status,
 )
 from pipeline.journey.checkpoint import Interrupted
@@ -150,9 +151,17 @@ def _transition(attempt: Attempt, error: BaseException) -> Transition | None:
         and isinstance(transition, Snooze)
         and transition.reason == "retry_after"
     ):
-        # One was told, all are. What comes to PostgreSQL too late is told to the next one.
-        pause_rate_limit(attempt.rate_limit, transition.delay, transition.reason)
+        _pause_limit(attempt.rate_limit, transition)
     return transition
+
+
+def _pause_limit(rate_limit: str, wait: Snooze) -> None:
+    """One was told, all are. If PostgreSQL cannot just now, the next one is told by the other side itself."""
+    try:
+        pause_rate_limit(rate_limit, wait.delay, wait.reason)
+    except Exception as error:
+        if not database_is_unable(error):
+            raise
 
 
 def decide(

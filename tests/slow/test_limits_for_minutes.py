@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
+from itertools import pairwise
 
 import pytest
 
@@ -51,6 +52,6 @@ def test_no_second_sees_more_than_rate_and_burst_and_an_outage_is_not_made_up(us
     users.db.execute(EVERYBODY_ELSE)
     users.until(lambda: users.count(DONE) == jobs + jobs // 2, 3 * SECONDS, "the rest to end")
     moments = calls(users)
-    gap = max(later - earlier for earlier, later in zip(moments, moments[1:], strict=False))
+    gap = max(later - earlier for earlier, later in pairwise(moments))
     print(f"after {gap:.0f} s without a call {busiest_second(moments)} in the busiest second")
     assert gap > OUTAGE / 2 and busiest_second(moments) <= RATE + BURST
