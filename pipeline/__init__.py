@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     )
     from pipeline.declare.extension import View, extend
     from pipeline.declare.job import Done, Job
-    from pipeline.declare.limits import Breaker, Limit
     from pipeline.declare.phase import Throttle
     from pipeline.declare.waits.children import End, Ends
+    from pipeline.declare.waits.limits import Breaker, Limit
     from pipeline.declare.waits.next import Children
     from pipeline.handle import AsyncJobHandle, JobHandle, job
     from pipeline.journey.rate_limits import pause_rate_limit, set_rate_limit
@@ -128,7 +128,7 @@ _HOMES = {
     "pipeline.declare.extension": ("View", "extend"),
     "pipeline.declare.job": ("Done", "Job"),
     "pipeline.declare.waits.next": ("Children",),
-    "pipeline.declare.limits": ("Breaker", "Limit"),
+    "pipeline.declare.waits.limits": ("Breaker", "Limit"),
     "pipeline.declare.phase": ("Throttle",),
     "pipeline.handle": ("AsyncJobHandle", "JobHandle", "job"),
     "pipeline.journey.rate_limits": ("pause_rate_limit", "set_rate_limit"),

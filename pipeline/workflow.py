@@ -25,10 +25,10 @@ from typing_extensions import TypeVar
 from pipeline.declare.backoff import Backoff
 from pipeline.declare.codec import Codec, codec_of
 from pipeline.declare.job import PLAIN, Job
-from pipeline.declare.limits import Breaker, Limit, check_fields, read_shared
 from pipeline.declare.options import Order
 from pipeline.declare.phase import PhaseSpec, Throttle, read_rate, read_size
 from pipeline.declare.registry import Around, DeclaredPhase, Hook, Work, declare_workflow
+from pipeline.declare.waits.limits import Breaker, Limit, check_fields, read_shared
 from pipeline.declare.waits.turns import Turns, check_field
 from pipeline.handle import AsyncJobHandle, JobHandle, all_awaited, awaited, job
 from pipeline.journey.submit import encode_body, submit, submit_many

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pipeline.declare.backoff import Backoff
-from pipeline.declare.limits import Breaker, Limit, per_second
+from pipeline.declare.waits.limits import Breaker, Limit, per_second
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 BODY_LIMIT = 64 * 1024

@@ -21,9 +21,9 @@ from pipeline.declare.codec import (
 )
 from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
-from pipeline.declare.limits import check_filled
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.waits.children import EarlierEnds, Ends
+from pipeline.declare.waits.limits import check_filled
 from pipeline.declare.waits.turns import Turns
 
 if TYPE_CHECKING:

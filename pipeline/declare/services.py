@@ -15,7 +15,7 @@ from uuid import UUID
 from pipeline.declare.errors import Misuse
 
 if TYPE_CHECKING:
-    from pipeline.declare.limits import Breaker
+    from pipeline.declare.waits.limits import Breaker
 
 Answer = TypeVar("Answer")
 

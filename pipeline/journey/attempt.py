@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from pipeline.declare.services import Guard, Services
 from pipeline.declare.waits.branches import next_of
 from pipeline.journey import checkpoint, steps, unclaimed
 from pipeline.journey.checkpoint import Interrupted
+from pipeline.journey.limits.entrance import entered
 from pipeline.journey.message import InvalidEnvelope, compose, read_ref
 from pipeline.journey.rate_limits import take_permit
 from pipeline.observe import failpoints, lines, logs
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from pipeline.broker.inbound import Delivery
-    from pipeline.declare.limits import Breaker
+    from pipeline.declare.waits.limits import Breaker
     from pipeline.journey.message import MessageRef
     from pipeline.store.gateway.settlement import TakeOver
     from pipeline.store.group_commit import ClaimVerdict
@@ -116,12 +117,6 @@ class Place:
     def runner(self) -> object:
         """What is blocked if the work does not end."""
         return threading.current_thread()
-
-    @asynccontextmanager
-    async def inside(self, guard: Guard) -> AsyncIterator[None]:
-        """The guard around the work, which it may let in or not."""
-        with guard:
-            yield
 
     def services(self, services: AttemptServices) -> Services:
         """What a job reaches outside of its function, as the function waits for it."""
@@ -207,11 +202,10 @@ async def run(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase) -> 
     try:
         span = phase_span(attempt.spec.queue, job.traceparent, job=str(job.id), fence=job.fence)
         with attempt, in_logs(attempt), span as job.span:
-            await permitted(attempt)
-            async with attempt.place.inside(guard_of(attempt)):
-                if attempt.isolated:
-                    return worker.run_isolated(attempt)
-                return as_done(await attempt.place.returned(job, perform(phase, job)))
+            if attempt.spec.rate_limit is None:
+                return await work(worker, attempt, phase, job)
+            async with entered(attempt):
+                return await work(worker, attempt, phase, job)
     finally:
         if not attempt.abandoned:
             observe_duration(attempt.spec.queue, monotonic() - started)
@@ -219,24 +213,11 @@ async def run(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase) -> 
             await attempt.place.call(job.clean_up)
 
 
-async def permitted(attempt: Attempt) -> None:
-    """Once the attempt may make the calls of its phase's limit. Snooze if that is further away: nothing has begun."""
-    limit = attempt.spec.limit
-    if attempt.rate_limit == "" and attempt.spec.rate_limit is not None:
-        raise Permanent(f"the body does not fill the limit {attempt.spec.rate_limit!r} of phase {attempt.spec.queue}")
-    if limit is not None and limit.calls and attempt.rate_limit:
-        wait = await attempt.place.call(take_permit, attempt.job_id, attempt.rate_limit, limit.calls)
-        if wait > 0:
-            await attempt.place.pause(attempt, wait)
-
-
-def guard_of(attempt: Attempt) -> Guard:
-    """What is around the work: the phase's breaker, if it has one in force."""
-    if attempt.spec.breaker is None or not attempt.rate_limit:
-        return Guard()
-    from pipeline.journey.breaker import CallGuard  # which needs this module first
-
-    return CallGuard(attempt.spec.breaker, attempt.rate_limit, attempt)
+async def work(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase, job: Job) -> Done | Completed:
+    """Where the phase runs."""
+    if attempt.isolated:
+        return worker.run_isolated(attempt)
+    return as_done(await attempt.place.returned(job, perform(phase, job)))
 
 
 async def claim(
@@ -629,7 +610,7 @@ class AttemptServices(checkpoint.Linking):
             sleep(pause)
 
     def guard(self, breaker: Breaker) -> Guard:
-        from pipeline.journey.breaker import CallGuard  # which needs this module first
+        from pipeline.journey.limits.breaker import CallGuard  # which loads pybreaker
 
         return CallGuard(breaker, breaker.name, self._attempt)
 

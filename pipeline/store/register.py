@@ -11,7 +11,8 @@ from sqlalchemy import Connection, text
 
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.registry import DeclaredWorkflow
-from pipeline.store.gateway import limits, schedules
+from pipeline.store.gateway import schedules
+from pipeline.store.limits import declared as limits
 
 # What an operator has set stays in force (pipeline.set_pool, pipeline.set_rate).
 UPSERT = text("""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
 from contextvars import copy_context
 from datetime import timedelta
 from functools import partial
@@ -22,7 +21,7 @@ from pipeline.worker.loop_writes import as_write
 
 if TYPE_CHECKING:
     from pipeline.broker.inbound import Delivery
-    from pipeline.declare.limits import Breaker
+    from pipeline.declare.waits.limits import Breaker
     from pipeline.journey.attempt import Attempt
     from pipeline.store.group_commit import Signal
     from pipeline.worker.event_loop import Runner
@@ -144,11 +143,6 @@ class LoopPlace(Place):
 
     def runner(self) -> object:
         return self._runner
-
-    @asynccontextmanager
-    async def inside(self, guard: Guard) -> AsyncIterator[None]:
-        async with guard:
-            yield
 
     def services(self, services: AttemptServices) -> Services:
         return LoopServices(services, self.call)

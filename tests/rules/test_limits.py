@@ -9,8 +9,8 @@ from typing_extensions import TypedDict
 
 from pipeline import BadInput, Breaker, Job, Limit, Workflow
 from pipeline.declare import registry
-from pipeline.declare.limits import check_filled, fields_of
-from pipeline.store.gateway.limits import declared
+from pipeline.declare.waits.limits import check_filled, fields_of
+from pipeline.store.limits.declared import declared
 
 
 class Visit(TypedDict):

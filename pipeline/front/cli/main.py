@@ -13,10 +13,11 @@ from pipeline import __version__
 from pipeline.declare.errors import BadInput, what_was_said
 from pipeline.declare.extension import extensions, load
 from pipeline.dev.services import ServiceError, use_private_servers
-from pipeline.front.cli import api, audit, keys, limits, phases, run, schedules, verify, watch, workers, workflows
+from pipeline.front.cli import api, audit, keys, phases, run, schedules, verify, watch, workers, workflows
 from pipeline.front.cli.jobs import bulk, dead, show
 from pipeline.front.cli.jobs import commands as jobs
 from pipeline.front.cli.waits import commands as waits
+from pipeline.front.cli.waits import limits
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import LOCKED, is_locked
 from pipeline.observe import logs

@@ -22,7 +22,7 @@ from pipeline.worker.loop_place import LoopServices
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from pipeline.declare.limits import Breaker
+    from pipeline.declare.waits.limits import Breaker
 
 Answer = TypeVar("Answer")
 

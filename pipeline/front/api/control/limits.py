@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from pipeline.declare.limits import per_second
+from pipeline.declare.waits.limits import per_second
 from pipeline.front.api.http.auth import Operator, Viewer
 from pipeline.front.api.http.fields import Seconds, Text
 from pipeline.front.api.http.pages import Limit
@@ -16,7 +16,7 @@ from pipeline.front.api.http.problem import not_found
 from pipeline.front.api.http.responses import problems
 from pipeline.front.database import transaction
 from pipeline.store.control import actions as control
-from pipeline.store.gateway import limits as store
+from pipeline.store.limits import declared as store
 
 router = APIRouter(prefix="/v1/limits", tags=["control"])
 CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 503)

@@ -1,4 +1,4 @@
--- Circuit breakers: pybreaker judges each call in its worker (pipeline/journey/breaker.py), here is what all workers share. A
+-- Circuit breakers: pybreaker judges each call in its worker (pipeline/journey/limits/breaker.py), here is what all workers share. A
 -- breaker and the rate limit of its name belong together: while the breaker is open, the rate limit is paused, so that its jobs
 -- are held by the gate. An application may hold a row: whoever meets that hears of it after a second, and nothing was changed.
 

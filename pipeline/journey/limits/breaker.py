@@ -29,13 +29,13 @@ from pipeline.declare.errors import (
     classify,
     database_is_unable,
 )
-from pipeline.declare.limits import Breaker
 from pipeline.declare.services import Guard
+from pipeline.declare.waits.limits import Breaker
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.rate_limits import BUSY, is_locked
 from pipeline.observe.instruments import count
 from pipeline.store import database
-from pipeline.store.gateway import breakers
+from pipeline.store.limits import breakers
 
 if TYPE_CHECKING:
     from pipeline.journey.attempt import Attempt

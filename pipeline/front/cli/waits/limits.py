@@ -9,15 +9,15 @@ import typer
 from rich.table import Table
 
 from pipeline.declare.errors import BadInput
-from pipeline.declare.limits import per_second
+from pipeline.declare.waits.limits import per_second
 from pipeline.front.cli.console import Json, console
 from pipeline.front.cli.phases import For, Why
 from pipeline.front.cli.times import seconds_of
 from pipeline.front.database import transaction
 from pipeline.front.whoami import actor
 from pipeline.store.control import actions as control
-from pipeline.store.gateway import limits as store
-from pipeline.store.gateway.limits import LimitNow
+from pipeline.store.limits import declared as store
+from pipeline.store.limits.declared import LimitNow
 
 limits = typer.Typer(no_args_is_help=True, help="Limits that jobs share by name: rates, pauses and breakers.")
 Name = Annotated[str, typer.Argument(help="Its name, such as wikidata or shop:north.")]
