@@ -73,12 +73,8 @@ class PhaseSpec:
     # The RabbitMQ queue of the phase, and the Dramatiq actor's name: global to a broker, so it carries the workflow.
     queue: str = field(init=False)
     actor: str = field(init=False)
-
-    @property
-    def rate_limit(self) -> str | None:
-        """The name of what its jobs share outside, or its template: the limit's, which is the breaker's as well."""
-        shared = self.limit or self.breaker
-        return None if shared is None else shared.name
+    # The name of what its jobs share outside, or its template: the limit's, which is the breaker's as well.
+    rate_limit: str | None = field(init=False)
 
     @property
     def kind(self) -> Kind:
@@ -90,6 +86,8 @@ class PhaseSpec:
     def __post_init__(self) -> None:
         object.__setattr__(self, "queue", f"{self.workflow}.{self.name}")
         object.__setattr__(self, "actor", f"{self.workflow}.{self.name.replace('-', '_')}")
+        shared = self.limit or self.breaker
+        object.__setattr__(self, "rate_limit", None if shared is None else shared.name)
         for what, name in (("workflow", self.workflow), ("phase", self.name)):
             if not NAME.fullmatch(name) or len(name) > 60:
                 raise ValueError(
