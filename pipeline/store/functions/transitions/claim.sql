@@ -13,7 +13,7 @@ BEGIN
     WITH seen AS MATERIALIZED (
         SELECT j.* FROM pipeline.jobs j WHERE j.id = ANY (p_ids) FOR NO KEY UPDATE SKIP LOCKED
     ), looked AS (
-        SELECT a.place::integer AS place, a.id, a.queue, a.delivery, a.sent_at, s.id IS NOT NULL AS free, s.locked_by AS holder,
+        SELECT a.place::integer AS place, a.id, a.delivery, ph.rate_limit AS template, a.sent_at, s.id IS NOT NULL AS free, s.locked_by AS holder,
                ph.isolated OR s.crashes > 0 AS isolated,
                CASE
                    WHEN s.id IS NULL THEN 'unknown_job'
@@ -65,8 +65,7 @@ BEGIN
            CASE WHEN g.again THEN p_worker ELSE g.holder END,
            CASE WHEN g.verdict IN ('ready', 'claimed') THEN s.body END, s.result, s.trace_id, s.span_id,
            -- Of a job that waited before its phase had a rate limit; empty if its body does not fill the name.
-           coalesce(s.rate_limit, (SELECT coalesce(pipeline.limit_name(ph.rate_limit, s.body), '') FROM pipeline.phases ph
-                                   WHERE ph.queue = g.queue AND ph.rate_limit IS NOT NULL))
+           coalesce(s.rate_limit, CASE WHEN g.template IS NOT NULL THEN coalesce(pipeline.limit_name(g.template, s.body), '') END)
     FROM judged g LEFT JOIN seen s ON s.id = g.id LEFT JOIN taken t ON t.id = g.id CROSS JOIN waiting
     ORDER BY g.place;
 END $$;
