@@ -78,8 +78,6 @@ def differences(
 ) -> Iterator[tuple[str, None, str, object, object]]:
     """Where the database has another declared rate."""
     code = declared(workflows)
-    if not code:
-        return
     rows = connection.execute(DECLARED, {"names": list(code)})
     database = {name: (rate, burst) for name, rate, burst in rows}
     for name, (workflow, rate) in sorted(code.items()):
