@@ -28,6 +28,7 @@ from pipeline.declare.job import PLAIN, Job
 from pipeline.declare.options import Order
 from pipeline.declare.phase import PhaseSpec, Throttle, read_rate, read_size
 from pipeline.declare.registry import Around, DeclaredPhase, Hook, Work, declare_workflow
+from pipeline.declare.waits.limits import Breaker, Limit, check_fields, read_shared
 from pipeline.declare.waits.turns import Turns, check_field
 from pipeline.handle import AsyncJobHandle, JobHandle, all_awaited, awaited, job
 from pipeline.journey.submit import encode_body, submit, submit_many
@@ -140,6 +141,8 @@ class Workflow(Generic[Body, Result]):
         rate: str | None = None,
         throttle: Throttle | None = None,
         shared_limit: bool = False,
+        limit: Limit | str | None = None,
+        breaker: Breaker | str | None = None,
     ) -> Declare[Body]: ...
 
     def phase(
@@ -159,6 +162,8 @@ class Workflow(Generic[Body, Result]):
         rate: str | None = None,
         throttle: Throttle | None = None,
         shared_limit: bool = False,
+        limit: Limit | str | None = None,
+        breaker: Breaker | str | None = None,
     ) -> Any:
         """Declare the next phase. Without a name, the function's own is used, with ``-`` for ``_``.
 
@@ -185,12 +190,16 @@ class Workflow(Generic[Body, Result]):
         ``rate``: how many jobs are sent at most, evenly: ``"20/s"``, ``"100/min"``, ``"5/h"``; after a stall as well.
         ``throttle``: the same with bursts: at most so many jobs sent in so many seconds.
         ``shared_limit``: all jobs call the same outside system; one Retry-After pauses the phase for every worker.
+        ``limit``: a rate limit by name, ``"wikidata"``, ``"shop:{shop}"`` with a field of the body, or ``Limit(…)``.
+        Its jobs wait at the gate until they may call; one Retry-After pauses all phases that use the name.
+        ``breaker``: a circuit breaker by name, or ``Breaker(…)``. While it is open, its jobs wait at the gate.
         """
 
         local = sys._getframe(1).f_locals
 
         if rate is not None and throttle is not None:
             raise ValueError(f"workflow {self.name}: rate and throttle exclude each other")
+        shared = read_shared(limit, breaker)
 
         def declare(work: Work) -> Phase[..., Any]:
             chosen = name if isinstance(name, str) else _dashed(work)
@@ -210,8 +219,12 @@ class Workflow(Generic[Body, Result]):
                 throttle=throttle or read_rate(rate),
                 shared_limit=shared_limit,
                 start_first=self._start_first,
+                limit=shared[0],
+                breaker=shared[1],
                 asynchronous=inspect.iscoroutinefunction(work),
             )
+            if spec.rate_limit is not None:
+                _check_limit(spec, self._declared.body)
             return Phase(self._declared.declare(spec, work, local))
 
         return declare(name) if callable(name) else declare
@@ -335,6 +348,13 @@ def _turns(workflow: str, body: Codec, turns: Turns) -> Turns:
     except ValueError as error:
         raise ValueError(f"workflow {workflow}: {error}") from None
     return turns
+
+
+def _check_limit(spec: PhaseSpec, body: Codec) -> None:
+    try:
+        check_fields(spec.rate_limit or "", body.schema())
+    except ValueError as error:
+        raise ValueError(f"phase {spec.queue}: {error}") from None
 
 
 def _body(workflow: str, body: Any) -> Codec:

@@ -25,6 +25,8 @@ UNLIMITED = 1.0
 # How long to leave a rate limit alone whose row another transaction holds, and what PostgreSQL says then.
 BUSY = 0.5
 LOCKED = "55P03"
+# So many rate limits are kept in mind by a process.
+MOST = 10_000
 # How long a pause waits for that row, in milliseconds.
 PATIENCE = 1000
 
@@ -91,6 +93,9 @@ class Permits:
     def take(self, job_id: UUID, rate_limit: str, calls: int) -> float:
         """The seconds until the permit is valid. Raises Snooze when that is further away."""
         with self._lock:
+            if len(self._leases) >= MOST and rate_limit not in self._leases:
+                # Names that are made from bodies are without end. What is dropped is asked for anew.
+                self._leases.clear()
             leased = self._leases.setdefault(rate_limit, Leased())
         with leased.lock:
             # A lease may be void by the time it arrives, if PostgreSQL was slow to answer: ask again then.

@@ -14,7 +14,7 @@ from pipeline.declare.job import PLAIN
 from pipeline.declare.lossless import without_nul
 from pipeline.declare.options import Unique, check
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
-from pipeline.declare.registry import BadBody, body_codec
+from pipeline.declare.registry import BadBody, body_codec, check_limits
 from pipeline.observe.instruments import count
 from pipeline.store import database
 from pipeline.store.gateway import client
@@ -304,6 +304,8 @@ def encode_body(workflow: str | None, body: object, which: str = "the body") -> 
             f"{which} has {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
             "store the data elsewhere and send a reference to it (a path, a key, an id)"
         )
+    if workflow is not None:
+        check_limits(workflow, encoded)
     return encoded.decode()
 
 
