@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
 from chaos.observer import until
 from pipeline.dev.services.postgres import Postgres
@@ -93,20 +93,8 @@ class Pair:
         recorded = State(self._folders[id(self.standby)], "postgres").read()
         data, account = Path(recorded["place"]) / "data", unprivileged_account()
         shutil.rmtree(data, ignore_errors=True)
-        source = {**conninfo_to_dict(self.primary.url("postgres")), "application_name": "standby"}
-        source.pop("dbname")
-        command = [
-            binary("pg_basebackup"),
-            "-D",
-            data,
-            "-d",
-            make_conninfo(**source),
-            "-R",
-            "-X",
-            "stream",
-            "-c",
-            "fast",
-        ]
+        source = make_conninfo(self.primary.url("postgres"), dbname="replication", application_name="standby")
+        command = [binary("pg_basebackup"), "-D", str(data), "-d", source, "-R", "-X", "stream", "-c", "fast"]
         done = subprocess.run(
             [*command, "--no-sync"],
             cwd="/",

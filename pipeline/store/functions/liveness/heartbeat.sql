@@ -9,6 +9,8 @@ CREATE OR REPLACE FUNCTION pipeline.heartbeat(p_worker text, p_jobs uuid[], p_fe
 RETURNS TABLE (job_id uuid, fence bigint, status text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
+    -- The first after a failover, by whoever has taken its lock there.
+    PERFORM pipeline.note_epoch();
     UPDATE pipeline.workers SET heartbeat_at = now(), confirmed_at = least(p_confirmed, heartbeat_at), counters = p_counters,
                        not_consuming = p_not_consuming, unstarted = p_unstarted, stuck = p_stuck, memory = p_memory,
                        stuck_jobs = p_stuck_jobs, stopped_at = NULL, died = false
