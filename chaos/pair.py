@@ -46,7 +46,8 @@ class Pair:
     def close(self) -> None:
         """One server again, the first one, which waits for nobody."""
         if self.primary is not self._first:
-            self.follow()
+            if not self.standby.running:
+                self.follow()
             self.fail_over()
         _run(self.primary, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
         self.standby.stop("immediate")
