@@ -26,12 +26,13 @@ def engine() -> Engine:
     ...     connection.execute(text("SELECT count(*) FROM pipeline.jobs")).scalar_one()
     0
     """
-    return _engine(os.getpid(), settings.get().sqlalchemy_url)
+    config = settings.get()
+    return _engine(os.getpid(), config.dsn, config.pooled)
 
 
 @lru_cache(maxsize=4)
-def _engine(pid: int, url: str) -> Engine:  # noqa: ARG001  the pid is there to be part of the key
-    return engines.engine(url)
+def _engine(pid: int, dsn: str, pooled: bool) -> Engine:  # noqa: ARG001  the pid is there to be part of the key
+    return engines.engine(dsn, pooled=pooled)
 
 
 def close_idle() -> None:

@@ -371,8 +371,9 @@ class Answers(NamedTuple):
 class GroupStatement:
     """A connection of its own that carries groups to PostgreSQL and insists on an answer."""
 
-    def __init__(self, dsn: str, worker_id: str, worker_no: int) -> None:
+    def __init__(self, dsn: str, worker_id: str, worker_no: int, *, pooled: bool = False) -> None:
         self._dsn = dsn
+        self._pooled = pooled
         self._worker_id = worker_id
         self._worker_no = worker_no
         self._connection: Wire | None = None
@@ -402,7 +403,7 @@ class GroupStatement:
 
     def _once(self, group: Group) -> Answers:
         if self._connection is None:
-            self._connection = connect(self._dsn, "committer")
+            self._connection = connect(self._dsn, "committer", pooled=self._pooled)
         parts: list[str] = []
         values: list[Any] = []
         if group.completions:
@@ -493,8 +494,9 @@ class Committer:
         on_refused: Callable[[Completion, Exception], None],
         *,
         thread: Callable[[str, Callable[[], None]], threading.Thread],
+        pooled: bool = False,
     ) -> None:
-        self._statement = GroupStatement(dsn, worker_id, worker_no)
+        self._statement = GroupStatement(dsn, worker_id, worker_no, pooled=pooled)
         self._on_completed = on_completed
         self._on_refused = on_refused
         self._group = Group()

@@ -6,8 +6,10 @@ CREATE OR REPLACE FUNCTION pipeline.claim(
     p_worker text, p_ids uuid[], p_queues text[], p_sends bigint[], p_deliveries bigint[], p_sent timestamptz[])
 RETURNS TABLE (place integer, verdict text, fence bigint, attempts integer, max_attempts integer, crashes integer,
                isolated boolean, priority smallint, holder text, body jsonb, result jsonb, trace_id text, span_id text, rate_limit text)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
+DECLARE
+    v_epoch bigint := pipeline.epoch();
 BEGIN
     RETURN QUERY
     WITH seen AS MATERIALIZED (
@@ -44,7 +46,7 @@ BEGIN
         FROM looked k
     ), taken AS (
         UPDATE pipeline.jobs j
-        SET status = 'running', fence = j.fence + 1, locked_by = p_worker, locked_at = now(), heartbeat_at = now(),
+        SET status = 'running', fence = pipeline.next_fence(j.fence, v_epoch), locked_by = p_worker, locked_at = now(), heartbeat_at = now(),
             updated_at = now(), sent_at = coalesce(g.sent_at, now()), delivery = g.delivery, isolated = g.isolated
         FROM judged g WHERE j.id = g.id AND g.verdict = 'ready' AND NOT g.again RETURNING j.id, j.fence
     ), early AS (

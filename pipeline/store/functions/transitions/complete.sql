@@ -13,6 +13,7 @@ RETURNS TABLE (place integer, verdict text, fence bigint, send bigint, max_attem
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
+    v_epoch bigint := pipeline.epoch();
     v_answered integer[];
     v_phase integer;
     v_left integer[];
@@ -57,7 +58,7 @@ BEGIN
             UPDATE pipeline.jobs j
             SET status = CASE WHEN s.next_id IS NULL THEN 'succeeded' WHEN s.continues THEN 'running' ELSE 'pending' END,
                 phase = coalesce(s.next_phase, j.phase), max_attempts = coalesce(s.max_attempts, j.max_attempts),
-                fence = CASE WHEN s.continues THEN j.fence + 1 ELSE j.fence END,
+                fence = CASE WHEN s.continues THEN pipeline.next_fence(j.fence, v_epoch) ELSE j.fence END,
                 send = CASE WHEN s.continues THEN j.send ELSE j.send + 1 END,
                 message_phase_id = CASE WHEN s.continues THEN coalesce(j.message_phase_id, s.phase_id) END,
                 attempts = CASE WHEN s.next_id IS NULL THEN j.attempts ELSE 0 END,
@@ -145,7 +146,7 @@ LANGUAGE sql AS $$
     FROM unnest(p_ids, p_fences) WITH ORDINALITY AS a(id, fence, place)
          LEFT JOIN LATERAL (
              SELECT j.fence, j.send, j.max_attempts, j.isolated, j.sent_at, j.rate_limit
-             FROM pipeline.attempts t JOIN pipeline.jobs j ON j.id = t.job_id AND j.fence = t.fence + 1
+             FROM pipeline.attempts t JOIN pipeline.jobs j ON j.id = t.job_id AND pipeline.follows(j.fence, t.fence)
              WHERE t.job_id = a.id AND t.fence = a.fence AND t.outcome = 'succeeded'
                AND j.message_phase_id IS NOT NULL AND t.worker_no = p_worker AND j.locked_at = t.finished_at) c ON true
     WHERE a.place <> ALL (p_but)

@@ -11,8 +11,8 @@ DECLARE
 BEGIN
     IF p_next ? 'finish' THEN RETURN NULL; END IF;
     IF p_next ? 'phase' THEN
-        IF p_fence >= c_most THEN
-            RAISE EXCEPTION USING ERRCODE = 'PL010', MESSAGE = format('the job has had %s attempts and goes to phase %s once more', p_fence, p_next->>'phase'),
+        IF pipeline.claims(p_fence) >= c_most THEN
+            RAISE EXCEPTION USING ERRCODE = 'PL010', MESSAGE = format('the job has had %s attempts and goes to phase %s once more', pipeline.claims(p_fence), p_next->>'phase'),
                 HINT = 'a job that goes round in circles ends here: submit a new job instead';
         END IF;
         SELECT ph.id INTO v_id FROM pipeline.phases ph
