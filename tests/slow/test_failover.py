@@ -17,7 +17,6 @@ from pipeline.dev.services import Servers
 from tests import shared
 from tests.databases import Databases
 from tests.place import Place
-from tests.vhosts import Vhosts
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 FAILOVERS, JOBS = 10, 40
@@ -38,11 +37,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 @pytest.fixture(scope="module")
 def databases(servers: Servers) -> Databases:
     return Databases(servers.postgres, shared.TEMPLATE)
-
-
-@pytest.fixture(scope="module")
-def vhosts(servers: Servers) -> Vhosts:
-    return Vhosts(servers.rabbitmq)
 
 
 @contextmanager
