@@ -126,9 +126,9 @@ def tell(stage: Stage, job: UUID) -> list[str]:
 
 
 def _called(stage: Stage, jobs: set[UUID]) -> list[StepCall]:
-    """What steps of these jobs did outside (see chaos.workflow)."""
-    file = stage.folder / "steps"
-    lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+    """What steps of these jobs did outside (see chaos.workflow), also on a stage of a fault's own, below this one's."""
+    files = [file for file in (stage.folder / "steps", *stage.folder.glob("*/steps")) if file.is_file()]
+    lines = [line.split() for file in files for line in file.read_text().splitlines()]
     calls = [StepCall(UUID(job), phase, name, int(fence)) for job, phase, name, fence in lines]
     return [call for call in calls if call.job in jobs]
 

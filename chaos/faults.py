@@ -11,6 +11,7 @@ from chaos import (
     faults_connections,
     faults_disk,
     faults_drop,
+    faults_failover,
     faults_front,
     faults_limits,
     faults_neighbours,
@@ -41,6 +42,7 @@ MODULES = (
     faults_disk,
     faults_neighbours,
     faults_cluster,
+    faults_failover,
 )
 WORST = (
     "worker SIGKILL",

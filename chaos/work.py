@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 PHASES = ("first", "second", "third")
 # A phase's default.
 POOL = 10
-BEGUN = "SELECT count(*) FROM pipeline.jobs WHERE id = ANY (%s) AND fence >= %s"
+BEGUN = "SELECT count(*) FROM pipeline.jobs WHERE id = ANY (%s) AND pipeline.claims(fence) >= %s"
 UNFINISHED = "SELECT count(*) FROM pipeline.jobs WHERE id = ANY (%s) AND completed_at IS NULL"
 # The stream's own jobs take three seconds at most when nothing hinders them.
 LATE = """SELECT count(*) FROM pipeline.jobs WHERE workflow = %s AND id <> ALL (%s) AND completed_at IS NULL

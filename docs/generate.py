@@ -71,6 +71,7 @@ def pages() -> dict[str, str]:
         "http.md": routes(),
         "sql.md": functions(),
         "failpoints.md": failpoints(),
+        "python.md": python(),
     }
 
 
@@ -212,6 +213,12 @@ def _function(name: str, about: str, given: str, back: str, path: Path) -> str:
     words = " ".join(re.sub(r"^-- ?", "", said, flags=re.MULTILINE).split())
     call = " ".join(f"{name}({given}){f' → {back}' if back else ''}".split())
     return f"## {name}\n\n```sql\n{call}\n```\n\n{words}\n\n[{path.name}](../../{path.relative_to(ROOT)})\n"
+
+
+def python() -> str:
+    from docs import public_names
+
+    return "\n".join([NOTE, public_names.page(), ""])
 
 
 def failpoints() -> str:

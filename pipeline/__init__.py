@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pipeline.declare.job import Done, Job
     from pipeline.declare.phase import Throttle
     from pipeline.declare.waits.children import End, Ends
+    from pipeline.declare.waits.limits import Breaker, Limit
     from pipeline.declare.waits.next import Children
     from pipeline.handle import AsyncJobHandle, JobHandle, job
     from pipeline.journey.rate_limits import pause_rate_limit, set_rate_limit
@@ -56,6 +57,7 @@ __all__ = [
     "AsyncJobHandle",
     "Backoff",
     "BadInput",
+    "Breaker",
     "Cancelled",
     "Children",
     "Done",
@@ -68,6 +70,7 @@ __all__ = [
     "JobHandle",
     "JobHandler",
     "JobStatus",
+    "Limit",
     "MemoryDispatcher",
     "Permanent",
     "Phase",
@@ -125,6 +128,7 @@ _HOMES = {
     "pipeline.declare.extension": ("View", "extend"),
     "pipeline.declare.job": ("Done", "Job"),
     "pipeline.declare.waits.next": ("Children",),
+    "pipeline.declare.waits.limits": ("Breaker", "Limit"),
     "pipeline.declare.phase": ("Throttle",),
     "pipeline.handle": ("AsyncJobHandle", "JobHandle", "job"),
     "pipeline.journey.rate_limits": ("pause_rate_limit", "set_rate_limit"),

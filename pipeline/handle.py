@@ -32,7 +32,14 @@ ANSWER, EXPLANATION = 10.0, 3.0
 
 @dataclass(frozen=True)
 class JobHandle(Generic[Result_co]):
-    """A job by its id. Its methods block until PostgreSQL answers; ``aio`` has the same ones to be awaited."""
+    """A job by its id. Its methods block until PostgreSQL answers; ``aio`` has the same ones to be awaited.
+
+    >>> job = orders.submit({"order": 17})
+    >>> job.result(timeout=30)
+    'charged with ...:charge'
+    >>> job.status().state
+    <Status.SUCCEEDED: 'succeeded'>
+    """
 
     id: UUID
 
@@ -93,7 +100,13 @@ class JobHandle(Generic[Result_co]):
 
 @dataclass(frozen=True)
 class AsyncJobHandle(Generic[Result_co]):
-    """A job by its id, for an event loop: what ``JobHandle`` does, to be awaited. Waiting takes no thread."""
+    """A job by its id, for an event loop: what ``JobHandle`` does, to be awaited. Waiting takes no thread.
+
+    >>> async def order() -> str:
+    ...     return await orders.submit({"order": 17}).aio.result(timeout=30)
+    >>> asyncio.run(order())
+    'charged with ...:charge'
+    """
 
     id: UUID
 
@@ -145,7 +158,9 @@ class AsyncJobHandle(Generic[Result_co]):
 def job(job_id: UUID | str) -> JobHandle[Any]:
     """Any job, by its id, wherever it was submitted. Its result is of its type where its workflow is declared.
 
-    >>> job("01a1e35a-acab-720d-861a-d34a819014b2").result(timeout=30)
+    >>> submitted = str(orders.submit({"order": 17}))
+    >>> job(submitted).result(timeout=30)
+    'charged with ...:charge'
     """
     try:
         return JobHandle(job_id if isinstance(job_id, UUID) else UUID(job_id))

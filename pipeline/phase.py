@@ -19,7 +19,11 @@ JobBody = TypeVar("JobBody")
 
 
 class Phase(Generic[Given, Returned]):
-    """One phase of a workflow. It stays the function that it decorates: call it with a ``Job`` to test it."""
+    """One phase of a workflow. It stays the function that it decorates: call it with a ``Job`` to test it.
+
+    >>> charge(Job({"order": 17}, phase="charge"), check_stock={"left": 3})
+    'charged with 00000000-0000-0000-0000-000000000000:charge'
+    """
 
     __name__: str
 
@@ -38,7 +42,8 @@ class Phase(Generic[Given, Returned]):
     def send(self, job_id: UUID | str) -> Requested:
         """Ask for an existing job to be sent: the same gate, the same outbox. The answer says why not.
 
-        >>> check_stock.send(job_id)
+        >>> print(check_stock.send(submit(None, "orders", {"order": 17})))
+        job ...: accepted (the job is on its way to its queue)
         """
         return request_send(self.spec, job_id)
 

@@ -63,7 +63,7 @@ def schedule(
 ) -> Coroutine[Any, Any, None] | None:
     """Add a schedule of a workflow, or change the one of that name: each of its moments gets one job.
 
-    >>> schedule(session, "orders", "customer-17", "0 7 * * 1", timezone="Europe/Paris", body={"customer": 17})
+    >>> schedule(None, "orders", "customer-17", "0 7 * * 1", timezone="Europe/Paris", body={"customer": 17})
 
     ``cron``: minute, hour, day, month and weekday on the clocks of ``timezone`` (default UTC); or ``@hourly``,
     ``@daily``, ``@weekly``, ``@monthly``, ``@yearly``. ``every``: an interval of whole seconds instead.
@@ -86,7 +86,11 @@ def unschedule(caller: AsyncCaller, workflow: str, name: str) -> Coroutine[Any, 
 
 
 def unschedule(caller: Caller, workflow: str, name: str) -> bool | Coroutine[Any, Any, bool]:
-    """Remove a schedule that was made at run time; its jobs stay. False if there is none."""
+    """Remove a schedule that was made at run time; its jobs stay. False if there is none.
+
+    >>> unschedule(None, "orders", "of-nobody")
+    False
+    """
     return run(caller, stored.unschedule(workflow, name))
 
 
@@ -99,7 +103,12 @@ def pause_schedule(caller: AsyncCaller, workflow: str, name: str) -> Coroutine[A
 
 
 def pause_schedule(caller: Caller, workflow: str, name: str) -> bool | Coroutine[Any, Any, bool]:
-    """Give its moments no jobs until it is resumed; they are not made up then. False if it is paused already."""
+    """Give its moments no jobs until it is resumed; they are not made up then. False if it is paused already.
+
+    >>> schedule(None, "orders", "nightly", "@daily")
+    >>> pause_schedule(None, "orders", "nightly"), pause_schedule(None, "orders", "nightly")
+    (True, False)
+    """
     return run(caller, stored.pause(workflow, name))
 
 
@@ -112,7 +121,12 @@ def resume_schedule(caller: AsyncCaller, workflow: str, name: str) -> Coroutine[
 
 
 def resume_schedule(caller: Caller, workflow: str, name: str) -> bool | Coroutine[Any, Any, bool]:
-    """End its pause: moments count from now on. False if it was not paused."""
+    """End its pause: moments count from now on. False if it was not paused.
+
+    >>> schedule(None, "orders", "nightly", "@daily")
+    >>> resume_schedule(None, "orders", "nightly")
+    False
+    """
     return run(caller, stored.resume(workflow, name))
 
 
@@ -125,7 +139,12 @@ def run_schedule(caller: AsyncCaller, workflow: str, name: str) -> Coroutine[Any
 
 
 def run_schedule(caller: Caller, workflow: str, name: str) -> UUID | Coroutine[Any, Any, UUID]:
-    """Submit a job of the schedule now, beside those of its moments. It may overlap with others."""
+    """Submit a job of the schedule now, beside those of its moments. It may overlap with others.
+
+    >>> schedule(None, "orders", "nightly", "@daily")
+    >>> job(run_schedule(None, "orders", "nightly")).status().state
+    <Status.PENDING: 'pending'>
+    """
     return run(caller, stored.run_now(workflow, name))
 
 
@@ -143,6 +162,9 @@ def backfill(
     caller: Caller, workflow: str, name: str, first: datetime, last: datetime
 ) -> Coroutine[Any, Any, None] | None:
     """Give the moments from ``first`` to ``last``, both included, a job each, unless they have one.
+
+    >>> schedule(None, "orders", "nightly", "@daily")
+    >>> backfill(None, "orders", "nightly", datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 8, tzinfo=UTC))
 
     The leader of maintenance does so, a hundred at a time; one after another where jobs may not overlap.
     """
@@ -182,6 +204,10 @@ def schedules(
     most: int = MOST,
 ) -> list[Schedule] | Coroutine[Any, Any, list[Schedule]]:
     """Schedules, and how they are, in the order of their names; of one workflow or of all.
+
+    >>> schedule(None, "orders", "nightly", "@daily")
+    >>> [one.name for one in schedules(None, "orders")]
+    ['nightly']
 
     At most ``most``; the next ones come ``after`` the workflow and the name of the last.
     """

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from itertools import cycle
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Annotated, Any, Literal, TypeVar
 
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from sqlalchemy import URL
 
 from pipeline.declare.errors import BadInput
 
@@ -24,7 +29,15 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="PIPELINE_", frozen=True, extra="ignore")
 
-    database_url: SecretStr = _named("DATABASE_URL", description="PostgreSQL")
+    database_url: SecretStr = _named(
+        "DATABASE_URL",
+        description="PostgreSQL; of several hosts, comma-separated, the one that takes writes is used",
+    )
+    database_session_url: SecretStr | None = _named(
+        "DATABASE_SESSION_URL",
+        default=None,
+        description="the same database past a pooler, if DATABASE_URL leads to one in transaction mode",
+    )
     rabbitmq_url: SecretStr = _named("RABBITMQ_URL", description="RabbitMQ; nodes of a cluster are separated by ;")
     rabbitmq_management_url: SecretStr | None = _named(
         "RABBITMQ_MANAGEMENT_URL",
@@ -99,10 +112,10 @@ class Settings(BaseSettings):
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
-    @field_validator("database_url")
+    @field_validator("database_url", "database_session_url")
     @classmethod
-    def _postgres(cls, value: SecretStr) -> SecretStr:
-        if not value.get_secret_value().startswith(("postgresql://", "postgresql+psycopg://", "postgres://")):
+    def _postgres(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not _is_address(value.get_secret_value()):
             raise ValueError("must look like postgresql://user:password@host:5432/database")
         return value
 
@@ -116,8 +129,22 @@ class Settings(BaseSettings):
     @property
     def dsn(self) -> str:
         """The database's address as psycopg takes it."""
-        scheme, rest = self.database_url.get_secret_value().split("://", 1)
-        return f"{scheme.split('+')[0]}://{rest}"
+        return without_driver(self.database_url.get_secret_value())
+
+    @property
+    def session_dsn(self) -> str:
+        """The same for connections that are more than transactions: locks, notifications."""
+        return without_driver((self.database_session_url or self.database_url).get_secret_value())
+
+    @property
+    def database_place(self) -> str:
+        """Hosts, ports and database, for people: without user and password."""
+        return where(self.dsn)
+
+    @property
+    def pooled(self) -> bool:
+        """Whether each transaction at ``dsn`` may have another session."""
+        return self.database_session_url is not None
 
     @property
     def address_of_api(self) -> str:
@@ -126,8 +153,50 @@ class Settings(BaseSettings):
 
     @property
     def sqlalchemy_url(self) -> str:
-        """The database's address as SQLAlchemy takes it."""
-        return "postgresql+psycopg://" + self.dsn.split("://", 1)[1]
+        """The database's address as SQLAlchemy takes it, which has several hosts in the query."""
+        return sqlalchemy_url(self.dsn)
+
+
+def without_driver(address: str) -> str:
+    """The address as psycopg takes it; SQLAlchemy's names the driver as well."""
+    scheme, separator, rest = address.partition("://")
+    return f"{scheme.split('+')[0]}://{rest}" if separator else address
+
+
+def where(dsn: str) -> str:
+    """``host:port,host:port/database``."""
+    parts = conninfo_to_dict(dsn)
+    return f"{','.join(_hosts(parts))}/{parts.get('dbname') or ''}"
+
+
+def _hosts(parts: Mapping[str, Any]) -> tuple[str, ...]:
+    """One port may be said for all of them, as libpq has it."""
+    hosts = str(parts.get("host") or parts.get("hostaddr") or "").split(",")
+    ports = str(parts.get("port") or "5432").split(",")
+    return tuple(f"{host}:{port or 5432}" for host, port in zip(hosts, cycle(ports), strict=False))
+
+
+def sqlalchemy_url(dsn: str) -> str:
+    """What SQLAlchemy takes for an address of psycopg's."""
+    parts = conninfo_to_dict(dsn)
+    hosts = _hosts(parts)
+    if len(hosts) == 1:
+        return "postgresql+psycopg://" + dsn.split("://", 1)[1]
+    user, password, database = (parts.pop(name, None) for name in ("user", "password", "dbname"))
+    others = {name: str(value) for name, value in parts.items() if name not in ("host", "port")}
+    query = {"host": hosts, **others}
+    address = URL.create("postgresql+psycopg", user, password, database=database, query=query)  # type: ignore[arg-type]
+    return address.render_as_string(hide_password=False)
+
+
+def _is_address(value: str) -> bool:
+    if not value.startswith(("postgresql://", "postgresql+psycopg://", "postgres://")):
+        return False
+    try:
+        conninfo_to_dict(without_driver(value))
+    except ProgrammingError:  # its message quotes the address
+        return False
+    return True
 
 
 def load(**overrides: Any) -> Settings:

@@ -28,6 +28,7 @@ from pipeline.declare.job import PLAIN, Job
 from pipeline.declare.options import Order
 from pipeline.declare.phase import PhaseSpec, Throttle, read_rate, read_size
 from pipeline.declare.registry import Around, DeclaredPhase, Hook, Work, declare_workflow
+from pipeline.declare.waits.limits import Breaker, Limit, check_fields, read_shared
 from pipeline.declare.waits.turns import Turns, check_field
 from pipeline.handle import AsyncJobHandle, JobHandle, all_awaited, awaited, job
 from pipeline.journey.submit import encode_body, submit, submit_many
@@ -48,10 +49,12 @@ Result = TypeVar("Result", default=Any)
 class Workflow(Generic[Body, Result]):
     """Phases in the order of their declaration. A job continues with the next one when a phase succeeds.
 
-    >>> orders = Workflow("orders")
-    >>> @orders.phase
-    ... def check_stock(job: Job) -> dict[str, int]:
-    ...     return {"left": 3}
+    >>> parcels = Workflow("parcels")
+    >>> @parcels.phase
+    ... def pack(job: Job) -> str:
+    ...     return f"packed {job.body['item']}"
+    >>> parcels.submit({"item": "a lamp"}).result(timeout=30)
+    'packed a lamp'
 
     Declaring touches no broker and no database. A name is unique in a process; names are lower-case words joined by
     ``-`` (at most 60 characters).
@@ -138,6 +141,8 @@ class Workflow(Generic[Body, Result]):
         rate: str | None = None,
         throttle: Throttle | None = None,
         shared_limit: bool = False,
+        limit: Limit | str | None = None,
+        breaker: Breaker | str | None = None,
     ) -> Declare[Body]: ...
 
     def phase(
@@ -157,8 +162,13 @@ class Workflow(Generic[Body, Result]):
         rate: str | None = None,
         throttle: Throttle | None = None,
         shared_limit: bool = False,
+        limit: Limit | str | None = None,
+        breaker: Breaker | str | None = None,
     ) -> Any:
         """Declare the next phase. Without a name, the function's own is used, with ``-`` for ``_``.
+
+        >>> @orders.phase(max_attempts=5, backoff=exponential(10), rate="20/s", time_limit=60)
+        ... async def notify(job: Job, charge: str) -> None: ...
 
         Its first argument is the job. Further ones are named as earlier phases, and get what those returned, of the
         type of their annotation. What it returns travels as its annotation says: plain JSON values, Decimal, datetime,
@@ -180,12 +190,16 @@ class Workflow(Generic[Body, Result]):
         ``rate``: how many jobs are sent at most, evenly: ``"20/s"``, ``"100/min"``, ``"5/h"``; after a stall as well.
         ``throttle``: the same with bursts: at most so many jobs sent in so many seconds.
         ``shared_limit``: all jobs call the same outside system; one Retry-After pauses the phase for every worker.
+        ``limit``: a rate limit by name, ``"wikidata"``, ``"shop:{shop}"`` with a field of the body, or ``Limit(…)``.
+        Its jobs wait at the gate until they may call; one Retry-After pauses all phases that use the name.
+        ``breaker``: a circuit breaker by name, or ``Breaker(…)``. While it is open, its jobs wait at the gate.
         """
 
         local = sys._getframe(1).f_locals
 
         if rate is not None and throttle is not None:
             raise ValueError(f"workflow {self.name}: rate and throttle exclude each other")
+        shared = read_shared(limit, breaker)
 
         def declare(work: Work) -> Phase[..., Any]:
             chosen = name if isinstance(name, str) else _dashed(work)
@@ -205,8 +219,12 @@ class Workflow(Generic[Body, Result]):
                 throttle=throttle or read_rate(rate),
                 shared_limit=shared_limit,
                 start_first=self._start_first,
+                limit=shared[0],
+                breaker=shared[1],
                 asynchronous=inspect.iscoroutinefunction(work),
             )
+            if spec.rate_limit is not None:
+                _check_limit(spec, self._declared.body)
             return Phase(self._declared.declare(spec, work, local))
 
         return declare(name) if callable(name) else declare
@@ -217,8 +235,7 @@ class Workflow(Generic[Body, Result]):
         Its body says ``job``, ``workflow``, ``phase``, ``state``, ``error``, ``body``, ``result`` and ``ended_at`` of
         the job that ended, beside what is given here. The same again if the job is replayed and fails once more.
 
-        >>> audit.on_failure(tell_the_customer, team="night shift")
-        >>> audit.on_failure(webhook, url="https://example.org/failed")
+        >>> orders.on_failure(complaints, team="night shift")
         """
         self._declared.hook(Hook("failed", workflow.name, encode_body(None, body)))
 
@@ -236,10 +253,10 @@ class Workflow(Generic[Body, Result]):
         What it raises is the attempt's error, before the phase and after it; what it swallows is raised all the same.
         Of several the first is the outermost.
 
-        >>> @audit.around
+        >>> @orders.around
         ... @contextmanager
         ... def customer_of_logs(job):
-        ...     with structlog.contextvars.bound_contextvars(customer=job.body.customer):
+        ...     with structlog.contextvars.bound_contextvars(order=job.body["order"]):
         ...         yield
         """
         self._declared.around.append(manager)
@@ -308,12 +325,20 @@ class Workflow(Generic[Body, Result]):
     def submit_many(
         self, bodies: Sequence[Body], *, session: Caller = None, **options: Unpack[ManyJobs]
     ) -> list[JobHandle[Result]] | Coroutine[Any, Any, list[AsyncJobHandle[Result]]]:
-        """Submit many jobs of this workflow in one round trip; see ``pipeline.submit_many``."""
+        """Submit many jobs of this workflow in one round trip; see ``pipeline.submit_many``.
+
+        >>> [handle.result(timeout=30)[:7] for handle in orders.submit_many([{"order": 1}, {"order": 2}])]
+        ['charged', 'charged']
+        """
         submitted = submit_many(session, self.name, cast(Any, bodies), **options)
         return [JobHandle(job) for job in submitted] if isinstance(submitted, list) else all_awaited(submitted)
 
     def job(self, job_id: UUID | str) -> JobHandle[Result]:
-        """A job of this workflow by its id, as ``pipeline.job``, with the type of its result."""
+        """A job of this workflow by its id, as ``pipeline.job``, with the type of its result.
+
+        >>> orders.job(str(orders.submit({"order": 17}))).result(timeout=30)
+        'charged with ...:charge'
+        """
         return job(job_id)
 
 
@@ -323,6 +348,13 @@ def _turns(workflow: str, body: Codec, turns: Turns) -> Turns:
     except ValueError as error:
         raise ValueError(f"workflow {workflow}: {error}") from None
     return turns
+
+
+def _check_limit(spec: PhaseSpec, body: Codec) -> None:
+    try:
+        check_fields(spec.rate_limit or "", body.schema())
+    except ValueError as error:
+        raise ValueError(f"phase {spec.queue}: {error}") from None
 
 
 def _body(workflow: str, body: Any) -> Codec:

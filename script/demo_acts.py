@@ -1,4 +1,4 @@
-"""The four workflows of the demo: how each is begun, and what it shows at the end."""
+"""The acts of the demo, the four workflows and an audit: how each is begun, and what it shows at the end."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.table import Table
 from sqlalchemy import Connection, text
 
 from pipeline import submit_many
+from script import demo_audit
 
 SITES, RECORDS = 20, 40
 PAPERS = ("RF-1937-0118", "RF-1938-0042")
@@ -19,13 +20,17 @@ MARKETS = (("heritage", "items-api"), ("bazaar", "listing-page"), ("penny-rate_l
 
 @dataclass(frozen=True)
 class Act:
-    """One workflow: the names of its jobs, how it starts, and the query behind its table."""
+    """One workflow: the names of its jobs, how it starts, and the query behind its table.
+
+    ``meanwhile``: what a person does while it runs, in words.
+    """
 
     title: str
     workflows: tuple[str, ...]
     begin: Callable[[Connection, str], None]
     columns: tuple[str, ...]
     query: str
+    meanwhile: Callable[[Connection], list[str]] = lambda _: []
 
 
 def _websites(connection: Connection, sandbox: str) -> None:
@@ -102,6 +107,17 @@ ACTS = (
                to_char(mid_cents / 100.0, 'FM999990.00'), to_char(high_cents / 100.0, 'FM999990.00'),
                round(confidence::numeric, 2), points_by_type
            FROM coin_intakes i LEFT JOIN valuations v ON v.intake_id = i.id ORDER BY i.year""",
+    ),
+    Act(
+        "site-audit: crawl (async) → look (children) → approve (event) → publish; digest (schedule)",
+        ("site-audit", "page-visit", "audit-digest"),
+        demo_audit.begin,
+        ("audit of", "cut off", "children", "approved by", "result"),
+        """SELECT regexp_replace(j.body->>'url', '^.*//[^/]*/', ''),
+               (SELECT count(*) FROM pipeline.attempts a WHERE a.job_id = j.id AND a.outcome = 'crashed'),
+               j.result->'look'->>'total', j.result->>'approve', j.result->>'publish'
+           FROM pipeline.jobs j WHERE j.workflow = 'site-audit' ORDER BY 1""",
+        demo_audit.meanwhile,
     ),
 )
 

@@ -23,7 +23,7 @@ from tests import shared
 from tests.databases import Databases
 from tests.groups import turn
 from tests.place import OPTIONAL, Place
-from tests.vhosts import Vhosts
+from tests.vhosts import vhosts_of
 
 # Properties are checked with the same examples in every run, and never fail because the machine is slow.
 settings.register_profile(
@@ -105,11 +105,6 @@ def databases(servers: Servers, template: str) -> Databases:
 
 
 @pytest.fixture(scope="session")
-def vhosts(servers: Servers) -> Vhosts:
-    return Vhosts(servers.rabbitmq)
-
-
-@pytest.fixture(scope="session")
 def pipeline_private_servers(servers: Servers) -> Servers:
     """The fixtures that users have (pipeline.testing.plugin) share the run's servers."""
     return servers
@@ -141,7 +136,8 @@ def own_database(databases: Databases) -> Iterator[str]:
 
 
 @pytest.fixture
-def vhost(vhosts: Vhosts, own_database: str, request: pytest.FixtureRequest) -> Iterator[str]:
+def vhost(servers: Servers, own_database: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    vhosts = vhosts_of(servers.rabbitmq)
     name = vhosts.new(own_database) if request.node.get_closest_marker("new_vhost") else vhosts.any(own_database)
     yield name
     vhosts.give_back(name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
+from functools import cache
 from typing import Any
 
 from pika import BlockingConnection, URLParameters
@@ -61,6 +62,12 @@ class Vhosts:
         except (AMQPError, OSError):
             return False
         return not any(map(sum, self._rabbitmq.queue_counts(name).values()))
+
+
+@cache
+def vhosts_of(rabbitmq: RabbitMQ) -> Vhosts:
+    """Those of a node; a test may have one of its own."""
+    return Vhosts(rabbitmq)
 
 
 def _as_workers_declare(queue: dict[str, Any]) -> bool:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from actors.match import store
 from actors.match.calls import Calls
-from actors.match.config import RATE_LIMIT, worker_settings
+from actors.match.config import worker_settings
 from actors.match.decide import Decision
 from actors.match.finding import Finding
 from actors.match.score import Scored
 from actors.match.store import Task
 from actors.match.wikidata import SlowDown, Wikidata
-from pipeline import Done, Job, Snooze, pause_rate_limit
+from pipeline import Done, Job, Snooze
 
 
 async def entity_match(job: Job) -> Done:
@@ -32,7 +30,5 @@ async def judge(job: Job, task: Task) -> tuple[list[Scored], Decision]:
     try:
         return await Finding(wikidata, task.record, task.settings, task.memory).run()
     except SlowDown as error:
-        # One was told, all are: the rate limit's jobs wait at the gate, and nobody is charged for it. (No checkpoint of
-        # the job, which would count as progress.)
-        await asyncio.to_thread(pause_rate_limit, RATE_LIMIT, error.seconds, "retry_after")
+        # One was told, all are: this pauses the phase's limit. (No checkpoint, which would count as progress.)
         raise Snooze(error.seconds, "retry_after", str(error), asked=True) from None

@@ -97,7 +97,7 @@ $$;
 create or replace function match_submit(p_batch uuid, p_bodies jsonb[], p_keys text[]) returns bigint
 language sql as $$
     select count(*) from pipeline.submit_many('match', p_bodies, p_batch => p_batch, p_keys => p_keys,
-        p_traceparent => nullif(current_setting('pipeline.traceparent', true), ''), p_rate_limit => 'wikidata')
+        p_traceparent => nullif(current_setting('pipeline.traceparent', true), ''))
 $$;
 
 create or replace trigger match_tasks_changed after update on tasks

@@ -54,7 +54,7 @@ begin
     end if;
     foreach v_source in array p_sources loop
         return next pipeline.submit('scrape', jsonb_build_object('intake_id', p_intake, 'source_id', v_source,
-            'query_params', coalesce(p_params, '{}')), p_priority, v_batch, p_rate_limit => 'source:' || v_source);
+            'query_params', coalesce(p_params, '{}')), p_priority, v_batch);
     end loop;
     perform pipeline.seal_batch(v_batch);
 end $$;

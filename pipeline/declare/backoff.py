@@ -11,6 +11,9 @@ DAY = 24 * 60 * 60.0
 class Backoff:
     """Delays in seconds: a fixed ``schedule`` first, then ``base * 2 ** n``, never above ``cap``.
 
+    >>> Backoff(schedule=(1, 10), base=60).delay(failures=3)
+    60.0
+
     The last entry of a schedule repeats when ``base`` is not given. ``jitter`` is the share of a
     delay that may be added on top, so that jobs which failed together do not come back together.
     """
@@ -45,5 +48,9 @@ class Backoff:
 
 
 def exponential(base: float, *, cap: float = DAY, jitter: float = 0.1) -> Backoff:
-    """``base``, ``2 * base``, ``4 * base`` … seconds, up to ``cap``."""
+    """``base``, ``2 * base``, ``4 * base`` … seconds, up to ``cap``.
+
+    >>> [exponential(10, cap=60).delay(failures) for failures in (1, 2, 3, 4)]
+    [10.0, 20.0, 40.0, 60.0]
+    """
     return Backoff(schedule=(), base=base, cap=cap, jitter=jitter)

@@ -22,11 +22,21 @@ class PipelineError(Exception):
 
 
 class Transient(PipelineError):
-    """Raise it when trying again later may help. Costs one execution of the phase's budget."""
+    """Raise it when trying again later may help. Costs one execution of the phase's budget.
+
+    >>> @complaints.phase
+    ... def deliver(job: Job) -> None:
+    ...     raise Transient("the printer has no paper")
+    """
 
 
 class Permanent(PipelineError):
-    """Raise it when no retry can help (bad input, not found). The job fails at once."""
+    """Raise it when no retry can help (bad input, not found). The job fails at once.
+
+    >>> @complaints.phase
+    ... def address(job: Job) -> None:
+    ...     raise Permanent(f"there is no customer {job.body['customer']}")
+    """
 
 
 class Misuse(Permanent, TypeError):
@@ -35,6 +45,10 @@ class Misuse(Permanent, TypeError):
 
 class Snooze(PipelineError):
     """Raise it when the job must wait for something outside. Costs no budget.
+
+    >>> raise Snooze(90, "maintenance")
+    Traceback (most recent call last):
+    pipeline.declare.errors.Snooze: waits 90.0 s: maintenance
 
     ``seconds`` is how long; ``reason`` is one word for the timeline (rate_limit, breaker, …). ``asked``: the other side
     asked for it. Such waits grow longer, and after a hundred in a row without progress each costs an execution.
@@ -50,11 +64,24 @@ class Snooze(PipelineError):
 
 
 class Cancelled(PipelineError):
-    """The job was cancelled while this attempt ran; nothing of it is kept."""
+    """The job was cancelled while this attempt ran; nothing of it is kept.
+
+    >>> job = Job({"order": 17})
+    >>> job.lost = "cancelled"  # as the heartbeat of a real attempt finds out
+    >>> job.progress(10, 100)
+    Traceback (most recent call last):
+    pipeline.declare.errors.Cancelled: job 00000000-0000-0000-0000-000000000000 was cancelled
+    """
 
 
 class StaleClaim(PipelineError):
-    """The attempt lost its job to another holder; nothing of it is kept."""
+    """The attempt lost its job to another holder; nothing of it is kept.
+
+    >>> services = FakeServices(keep=lambda statement, values: False)
+    >>> Job({"order": 17}, services=services).keep("INSERT INTO pages VALUES (:page)", page=1)
+    Traceback (most recent call last):
+    pipeline.declare.errors.StaleClaim: job 0...0: fence 1 is no longer held; nothing was kept
+    """
 
 
 class Crashed(PipelineError):
@@ -62,7 +89,18 @@ class Crashed(PipelineError):
 
 
 class JobFailed(PipelineError):
-    """The job whose result was asked for has failed. It can be replayed, and then ends anew."""
+    """The job whose result was asked for has failed. It can be replayed, and then ends anew.
+
+    >>> refunds = Workflow("refunds")
+    >>> @refunds.phase
+    ... def refund(job: Job) -> None:
+    ...     raise Permanent("there is no order 17")
+    >>> try:
+    ...     refunds.submit({"order": 17}).result(timeout=30)
+    ... except JobFailed as error:
+    ...     print(error.phase, "|", error.error)
+    refunds.refund | Permanent: there is no order 17 (...)
+    """
 
     def __init__(self, job: UUID, phase: str, error: str) -> None:
         super().__init__(job, phase, error)
@@ -78,7 +116,15 @@ class JobFailed(PipelineError):
 
 
 class JobCancelled(PipelineError):
-    """The job whose result was asked for was cancelled. (``Cancelled`` is what a phase is told of its own job.)"""
+    """The job whose result was asked for was cancelled. (``Cancelled`` is what a phase is told of its own job.)
+
+    >>> job = orders.submit({"order": 17})
+    >>> job.cancel("the customer changed her mind")
+    True
+    >>> job.result()
+    Traceback (most recent call last):
+    pipeline.declare.errors.JobCancelled: job ... was cancelled: the customer changed her mind (see: ...)
+    """
 
     def __init__(self, job: UUID, reason: str) -> None:
         super().__init__(job, reason)
@@ -90,7 +136,12 @@ class JobCancelled(PipelineError):
 
 
 class BadInput(PipelineError, ValueError):
-    """A caller asked for something impossible; the message says what to do instead."""
+    """A caller asked for something impossible; the message says what to do instead.
+
+    >>> orders.submit({"order": float("nan")})
+    Traceback (most recent call last):
+    pipeline.declare.errors.BadInput: the body cannot be stored as JSON: ...
+    """
 
 
 @dataclass(frozen=True)
@@ -165,7 +216,11 @@ def database_is_unable(error: BaseException) -> bool:
 
 
 def retry_after(value: str | None, now: datetime, cap: float = 3600.0) -> float | None:
-    """Seconds asked for by a Retry-After header (a number or a date): at least a second, at most ``cap``."""
+    """Seconds asked for by a Retry-After header (a number or a date): at least a second, at most ``cap``.
+
+    >>> retry_after("120", datetime.now(UTC))
+    120.0
+    """
     if not value:
         return None
     value = value.strip()

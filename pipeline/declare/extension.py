@@ -24,6 +24,9 @@ _extensions: dict[str, Extension] = {}
 class View:
     """A page of the dashboard. Raises BadInput if the address or the file cannot be one.
 
+    >>> View("/orders", Path("/srv/shop/dashboard/orders.js"), title="Orders").path
+    '/orders'
+
     ``path`` is its address: ``/orders``, or ``/orders/{id}`` for one page each. ``module`` is the JavaScript file that
     exports the page. With a ``title`` the navigation lists it; without one, other pages link to it.
     """
@@ -78,6 +81,8 @@ def extend(
     outputs: Mapping[str, str] | None = None,
 ) -> None:
     """Register an application's parts, in the module that declares its workflows. Repeating it changes nothing.
+
+    >>> extend("shop", migrate="shop.tables:migrate", routes=["shop.routes:router"])
 
     ``migrate``: a function ``(connection) -> None``, called by ``pipeline migrate`` after the engine's migrations.
     ``routes``: FastAPI routers, served beside ``/v1``; ``commands``: functions ``(app: typer.Typer) -> None`` that add

@@ -110,6 +110,10 @@ Result_co = TypeVar("Result_co", covariant=True, default=Any)
 class Done(Generic[Result_co]):
     """Success. ``result`` is small and goes to later phases; ``write`` runs in the transaction that ends the phase.
 
+    >>> paid = text("UPDATE orders SET paid = true WHERE id = :order")
+    >>> Done("paid", write=[(paid, {"order": 17})]).result
+    'paid'
+
     ``write`` is a list of statements, or a function that gets an SQLAlchemy connection and must only write. What it
     does commits together with the job's transition and the hand-over to the next phase, or not at all. Other jobs'
     writes share the transaction while they are short. A function may be called twice; one call counts.
@@ -238,6 +242,9 @@ class Results(dict[str, Any]):
 class Job(Generic[Body_co]):
     """One attempt at one phase. Build it yourself to test a phase without broker or database: ``Job({"url": …})``.
 
+    >>> check_stock(Job({"order": 17}))
+    {'left': 3}
+
     In an ``async def`` phase await what waits: ``rows = await job.read(…)``, ``await job.keep(…)``,
     ``await job.progress(…)``, ``await job.limit(…)``, ``await job.step(…)``.
     """
@@ -261,7 +268,11 @@ class Job(Generic[Body_co]):
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at this phase; give it to outside systems so that they can spot a repeat."""
+        """The same for every attempt at this phase; give it to outside systems so that they can spot a repeat.
+
+        >>> Job({"order": 17}, phase="charge").idempotency_key
+        '00000000-0000-0000-0000-000000000000:charge'
+        """
         return idempotency_key(self.id, self.phase)
 
     @property
@@ -278,7 +289,12 @@ class Job(Generic[Body_co]):
         return folder
 
     def read(self, statement: str, **parameters: Any) -> Rows:
-        """Rows of a short query, in a transaction of its own."""
+        """Rows of a short query, in a transaction of its own.
+
+        >>> job = Job({"order": 17}, services=FakeServices(read=lambda statement, values: [{"paid": True}]))
+        >>> job.read("SELECT paid FROM orders WHERE id = :order", order=17)[0]["paid"]
+        True
+        """
         rows = self.services.read(statement, parameters)
         return rows if isinstance(rows, Rows) else Rows(rows)
 
@@ -297,6 +313,10 @@ class Job(Generic[Body_co]):
     ) -> Returned:
         """Call the function once, and keep what it returned: later attempts at this phase get that without a call.
 
+        >>> job = Job({"order": 17})
+        >>> [job.step("capture", str.upper, said) for said in ("paid", "not called again")]
+        ['PAID', 'PAID']
+
         Kept under the fence when this returns, through kills, retries, waits and deploys; a call that was cut off
         before that is made again (see ``step_key``). The result comes back as its JSON says, of the type that the
         function's annotation names. A second call of the same name gets the first one's result: in a loop the name
@@ -307,11 +327,19 @@ class Job(Generic[Body_co]):
         return answer
 
     def step_key(self, name: str) -> str:
-        """The idempotency key of a step: the same for every attempt; outside systems spot a repeated call by it."""
+        """The idempotency key of a step: the same for every attempt; outside systems spot a repeated call by it.
+
+        >>> Job({"order": 17}, phase="charge").step_key("capture")
+        '00000000-0000-0000-0000-000000000000:charge:capture'
+        """
         return f"{self.idempotency_key}:{name}"
 
     def sleep(self, name: str, duration: timedelta) -> Waited:
         """Wait so long, holding nothing: the phase ends here, and begins anew when the time is over.
+
+        >>> Job({"order": 17}).sleep("until the parcel is there", timedelta(days=2))
+        Traceback (most recent call last):
+        pipeline.declare.errors.Snooze: waits 172800.0 s: sleep
 
         It then comes past here at once: steps and sleeps of this name are behind it. Costs no budget.
         """
@@ -320,6 +348,10 @@ class Job(Generic[Body_co]):
     def goto(self, phase: Callable[..., Any] | str, result: Returned | None = None) -> Returned:
         """Return it from a phase: the job continues with this phase of its workflow, an earlier one or a later one.
 
+        >>> @orders.phase
+        ... def ship(job: Job, check_stock: dict[str, int]) -> str:
+        ...     return "shipped" if check_stock["left"] else job.goto("check-stock")
+
         ``result`` is this phase's. Phases that the job comes to once more run their steps once more.
         """
         from pipeline.declare.waits.branches import goto  # which needs this module first
@@ -327,11 +359,29 @@ class Job(Generic[Body_co]):
         return cast("Returned", goto(self, phase, result))
 
     def finish(self, result: Returned | None = None) -> Returned:
-        """Return it from a phase: the job has succeeded, whatever phases there are. ``result`` is the job's."""
+        """Return it from a phase: the job has succeeded, whatever phases there are. ``result`` is the job's.
+
+        >>> @complaints.phase
+        ... def answer(job: Job) -> str | None:
+        ...     return job.finish("answered already") if job.body.get("answered") else None
+        """
         return cast("Returned", Done(result, next=Next(finish=True)))
 
     def wait_for(self, event: str, *, timeout: timedelta | None = None, default: Returned | None = None) -> Returned:
         """Return it from a phase: the job continues with the next one when it is told of the event, and holds nothing.
+
+        >>> @complaints.phase
+        ... def ask(job: Job) -> dict[str, str] | None:
+        ...     return job.wait_for("approved", timeout=timedelta(days=7))
+        >>> @complaints.phase
+        ... def refund(job: Job, ask: dict[str, str] | None) -> str:
+        ...     return f"approved by {ask['by']}" if ask else "nobody has answered"
+        >>> job = complaints.submit({"order": 17})
+        >>> run.drain()
+        >>> job.signal("approved", {"by": "Ada"})
+        'delivered'
+        >>> job.result()
+        'approved by Ada'
 
         ``pipeline.signal(job, event, body)`` tells it, before the wait or while it waits. The body is this phase's
         result, or ``default`` when the time is over.
@@ -359,6 +409,16 @@ class Job(Generic[Body_co]):
         """Return it from a phase: a job of the workflow for each body, up to 100,000. The job waits for their ends, and
         holds nothing; a later phase takes them, in order, as an argument of this phase's name: ``look: Ends[Page]``.
 
+        >>> stocktaking = Workflow("stocktaking")
+        >>> @stocktaking.phase
+        ... def each(job: Job) -> Children[str]:
+        ...     return job.spawn(orders, [{"order": 1}, {"order": 2}])
+        >>> @stocktaking.phase
+        ... def add_up(job: Job, each: Ends[str]) -> str:
+        ...     return f"{len(each)} orders, {each.failed} failed"
+        >>> stocktaking.submit().result()
+        '2 orders, 0 failed'
+
         ``policy``: ``best_effort`` waits for all of them, however they end; ``all`` fails this job as soon as one
         does not succeed; ``any`` continues with the first that succeeds. Those that are no longer waited for are
         cancelled, and so are all of them with this job.
@@ -375,6 +435,9 @@ class Job(Generic[Body_co]):
 
     def limit(self, rate_limit: str, calls: int = 1) -> Waited:
         """Return when so many calls may be made now under the rate limit's rate, which all workers share.
+
+        >>> job = Job({"order": 17})
+        >>> _ = job.limit("maps", calls=2)  # returns when both may be made
 
         Raises Snooze if that is further away: the job then comes back at the moment kept for it.
         """

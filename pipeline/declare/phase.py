@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pipeline.declare.backoff import Backoff
+from pipeline.declare.waits.limits import Breaker, Limit, per_second
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 BODY_LIMIT = 64 * 1024
@@ -18,7 +19,11 @@ Kind = Literal["thread", "async", "isolated"]
 
 @dataclass(frozen=True)
 class Throttle:
-    """At most ``count`` jobs are sent every ``seconds``."""
+    """At most ``count`` jobs are sent every ``seconds``.
+
+    >>> @complaints.phase(throttle=Throttle(count=100, seconds=60))
+    ... def mail(job: Job) -> None: ...
+    """
 
     count: int
     seconds: float
@@ -28,7 +33,6 @@ class Throttle:
             raise ValueError(f"a throttle sends at least one job in more than zero seconds, not {self}")
 
 
-RATE = re.compile(r"(\d+(?:\.\d+)?) ?/ ?(s|min|h)")
 # What is sent at once under a high rate: the gate need not look more often than that.
 SLOTS = 20
 
@@ -37,12 +41,9 @@ def read_rate(rate: str | None) -> Throttle | None:
     """A throttle, of a text such as "20/s", "100/min" or "5/h"."""
     if rate is None:
         return None
-    found = RATE.fullmatch(rate.strip())
-    if found is None or not (number := float(found[1])):
-        raise ValueError(f"{rate!r} is not a rate: write a number and a time, such as '20/s', '100/min' or '5/h'")
-    per_second = number / {"s": 1, "min": 60, "h": 3600}[found[2]]
-    count = max(1, int(per_second / SLOTS))
-    return Throttle(count, count / per_second)
+    number = per_second(rate)
+    count = max(1, int(number / SLOTS))
+    return Throttle(count, count / number)
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,15 @@ class PhaseSpec:
     throttle: Throttle | None = None
     shared_limit: bool = False
     start_first: bool = False
+    limit: Limit | None = None
+    breaker: Breaker | None = None
     # Its function is a coroutine function.
     asynchronous: bool = False
     # The RabbitMQ queue of the phase, and the Dramatiq actor's name: global to a broker, so it carries the workflow.
     queue: str = field(init=False)
     actor: str = field(init=False)
+    # The name of what its jobs share outside, or its template: the limit's, which is the breaker's as well.
+    rate_limit: str | None = field(init=False)
 
     @property
     def kind(self) -> Kind:
@@ -85,6 +90,8 @@ class PhaseSpec:
     def __post_init__(self) -> None:
         object.__setattr__(self, "queue", f"{self.workflow}.{self.name}")
         object.__setattr__(self, "actor", f"{self.workflow}.{self.name.replace('-', '_')}")
+        shared = self.limit or self.breaker
+        object.__setattr__(self, "rate_limit", None if shared is None else shared.name)
         for what, name in (("workflow", self.workflow), ("phase", self.name)):
             if not NAME.fullmatch(name) or len(name) > 60:
                 raise ValueError(

@@ -23,6 +23,7 @@ from pipeline.declare.errors import BadInput
 from pipeline.declare.job import PLAIN
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.waits.children import EarlierEnds, Ends
+from pipeline.declare.waits.limits import check_filled
 from pipeline.declare.waits.turns import Turns
 
 if TYPE_CHECKING:
@@ -195,6 +196,14 @@ def body_codec(workflow: str) -> Codec:
         )
     known = _workflows.get(workflow)
     return PLAIN if known is None else known.body
+
+
+def check_limits(workflow: str, encoded: bytes | str) -> None:
+    """BadInput if this body, in JSON, does not fill the name of a limit of its workflow."""
+    known = _workflows.get(workflow)
+    for phase in known.phases if known else ():
+        if phase.spec.rate_limit is not None:
+            check_filled(phase.spec.rate_limit, encoded)
 
 
 def result_codec(workflow: str) -> Codec:

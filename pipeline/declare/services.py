@@ -8,10 +8,14 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any, Generic, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
 
 from pipeline.declare.errors import Misuse
+
+if TYPE_CHECKING:
+    from pipeline.declare.waits.limits import Breaker
 
 Answer = TypeVar("Answer")
 
@@ -103,6 +107,29 @@ class Call(Generic[Answer]):
         return (yield from self._call().__await__())
 
 
+class Guard:
+    """A block that calls an outside system: ``with`` in a ``def`` phase, ``async with`` in an ``async def`` phase.
+
+    This one lets everything through.
+    """
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> bool | None:
+        return None
+
+    async def __aenter__(self) -> None:
+        self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> bool | None:
+        return self.__exit__(kind, error, where)
+
+
 class Services:
     """What a job reaches outside of its function. A test brings its own, see ``pipeline.testing.FakeServices``."""
 
@@ -133,6 +160,10 @@ class Services:
     def event_link(self, job: UUID, event: str, expires: timedelta, body: object, fence: int) -> str:
         """A link that tells the job of an event. In a test it is one that no server takes."""
         return f"http://test.invalid/v1/events/{event}"
+
+    def guard(self, breaker: Breaker) -> Guard:
+        """The block of a breaker. In a test it lets everything through."""
+        return Guard()
 
     @cached_property
     def calls(self) -> Calls:

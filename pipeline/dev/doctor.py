@@ -60,6 +60,7 @@ def _postgres() -> list[Finding]:
         with database.engine().connect() as connection:
             version, now = session.server(connection)
             durable = session.commits_durably(connection)
+            standbys = session.standbys(connection)
     except OperationalError as error:
         return [Finding(False, f"PostgreSQL: {what_was_said(error.orig)}", "start it or correct DATABASE_URL")]
     problem = missing(database.engine())
@@ -67,6 +68,7 @@ def _postgres() -> list[Finding]:
     return [
         Finding(*supported("PostgreSQL", str(version // 10000))),
         Finding(durable, "PostgreSQL commits durably", "turn fsync and synchronous_commit on"),
+        *_standbys(standbys),
         Finding(problem is None, problem or "the database is up to date", "run: pipeline migrate"),
         Finding(
             apart < 5,
@@ -74,6 +76,16 @@ def _postgres() -> list[Finding]:
             "synchronise this machine's clock (due times use PostgreSQL's)",
         ),
     ]
+
+
+def _standbys(found: session.Standbys) -> Iterator[Finding]:
+    if found.following and found.awaited:
+        yield Finding(True, f"commits wait for a standby ({found.following} follow)")
+    elif found.following:
+        said = f"commits wait for none of the standbys ({found.following} follow): a failover loses the last of them"
+        yield Finding(
+            False, said, "set synchronous_standby_names and leave synchronous_commit on (docs/howto/failover.md)"
+        )
 
 
 def _cluster() -> list[Finding]:

@@ -26,9 +26,17 @@ def run(*, processes: int, threads: int, with_sandbox: bool, folder: Path, say: 
         raise BadInput(
             f"port {SANDBOX} is in use, by another sandbox? Stop it, or start without --sandbox and use that one"
         )
-    private = not ("DATABASE_URL" in os.environ and "RABBITMQ_URL" in os.environ)
+    private = _on_private_servers(folder)
     with alone(folder) if private else nullcontext():
         _run(processes, threads, with_sandbox=with_sandbox, folder=folder, private=private, say=say)
+
+
+def _on_private_servers(folder: Path) -> bool:
+    """Whether it is to run on those of this folder. The command itself has set their addresses if they run."""
+    if not ("DATABASE_URL" in os.environ and "RABBITMQ_URL" in os.environ):
+        return True
+    servers = services.running(folder)
+    return servers is not None and services.environment(servers)["DATABASE_URL"] == os.environ["DATABASE_URL"]
 
 
 @contextmanager

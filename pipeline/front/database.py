@@ -22,6 +22,10 @@ LOCKED = (
 def transaction() -> Iterator[Connection]:
     """Commits at the end of the block, rolls back when it raises.
 
+    >>> with transaction() as connection:
+    ...     connection.execute(text("SELECT count(*) FROM pipeline.jobs")).scalar_one()
+    0
+
     Nothing in it takes longer than five seconds. A row that another transaction holds is waited for three: see
     ``is_locked``.
     """

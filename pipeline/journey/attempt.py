@@ -22,10 +22,11 @@ from pipeline.declare.job import AsJson, Done, Job, Write, as_done, decode, perf
 from pipeline.declare.lossless import without_nul
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
 from pipeline.declare.registry import BadBody, DeclaredPhase
-from pipeline.declare.services import Services
+from pipeline.declare.services import Guard, Services
 from pipeline.declare.waits.branches import next_of
 from pipeline.journey import checkpoint, steps, unclaimed
 from pipeline.journey.checkpoint import Interrupted
+from pipeline.journey.limits.entrance import entered
 from pipeline.journey.message import InvalidEnvelope, compose, read_ref
 from pipeline.journey.rate_limits import take_permit
 from pipeline.observe import failpoints, lines, logs
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from pipeline.broker.inbound import Delivery
+    from pipeline.declare.waits.limits import Breaker
     from pipeline.journey.message import MessageRef
     from pipeline.store.gateway.settlement import TakeOver
     from pipeline.store.group_commit import ClaimVerdict
@@ -200,14 +202,22 @@ async def run(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase) -> 
     try:
         span = phase_span(attempt.spec.queue, job.traceparent, job=str(job.id), fence=job.fence)
         with attempt, in_logs(attempt), span as job.span:
-            if attempt.isolated:
-                return worker.run_isolated(attempt)
-            return as_done(await attempt.place.returned(job, perform(phase, job)))
+            if attempt.spec.rate_limit is None:
+                return await work(worker, attempt, phase, job)
+            async with entered(attempt):
+                return await work(worker, attempt, phase, job)
     finally:
         if not attempt.abandoned:
             observe_duration(attempt.spec.queue, monotonic() - started)
         if job.has_folder:
             await attempt.place.call(job.clean_up)
+
+
+async def work(worker: WorkerProcess, attempt: Attempt, phase: DeclaredPhase, job: Job) -> Done | Completed:
+    """Where the phase runs."""
+    if attempt.isolated:
+        return worker.run_isolated(attempt)
+    return as_done(await attempt.place.returned(job, perform(phase, job)))
 
 
 async def claim(
@@ -253,6 +263,7 @@ def _attempt(spec: PhaseSpec, job_id: UUID, row: ClaimRow, delivery: Delivery) -
         span_id=row.span_id,
         delivery=delivery,
         first=row.fence == 1,
+        rate_limit=row.rate_limit,
     )
 
 
@@ -325,6 +336,8 @@ class Attempt:
     delivery: Delivery
     # Nobody has tried this phase of the job before.
     first: bool = False
+    # What holds the job at the gate, by name; empty if its body does not fill the phase's.
+    rate_limit: str | None = None
     result: str | None = None
     said: lines.Said = field(default_factory=lines.Said)
     reason: str | None = None
@@ -362,6 +375,7 @@ class Attempt:
             span_id=self.span_id,
             delivery=delivery,
             first=True,
+            rate_limit=continued.rate_limit,
         )
 
     def __enter__(self) -> Attempt:
@@ -594,6 +608,11 @@ class AttemptServices(checkpoint.Linking):
     def take_permit(self, rate_limit: str, calls: int) -> None:
         if (pause := self.permit_in(rate_limit, calls)) > 0:
             sleep(pause)
+
+    def guard(self, breaker: Breaker) -> Guard:
+        from pipeline.journey.limits.breaker import CallGuard  # which loads pybreaker
+
+        return CallGuard(breaker, breaker.name, self._attempt)
 
     def permit_in(self, rate_limit: str, calls: int) -> float:
         """The seconds until the permit is valid."""

@@ -271,6 +271,6 @@ def ends() -> Ends:
     """This process's; a forked child gets its own."""
     if stand_in is not None:
         return stand_in
-    key = (os.getpid(), settings.get().dsn)
+    key = (os.getpid(), settings.get().session_dsn)
     # Not lru_cache: of two threads that come first, each would get its own.
     return _known.get(key) or _known.setdefault(key, Ends(key[1]))

@@ -25,17 +25,25 @@ UNLIMITED = 1.0
 # How long to leave a rate limit alone whose row another transaction holds, and what PostgreSQL says then.
 BUSY = 0.5
 LOCKED = "55P03"
+# So many rate limits are kept in mind by a process.
+MOST = 10_000
 # How long a pause waits for that row, in milliseconds.
 PATIENCE = 1000
 
 
 def set_rate_limit(connection: Connection, name: str, rate: float | None, burst: float | None = None) -> None:
-    """Let a rate limit have ``rate`` calls a second and a bucket of ``burst`` (by default one second's worth)."""
+    """Let a rate limit have ``rate`` calls a second and a bucket of ``burst`` (by default one second's worth).
+
+    >>> with engine().begin() as connection:
+    ...     set_rate_limit(connection, "maps", rate=5, burst=20)
+    """
     rate_limits.set_rate_limit(connection, name, rate, burst)
 
 
 def pause_rate_limit(name: str, seconds: float, reason: str) -> None:
     """Hold the rate limit's jobs for so long, for every worker, from now on; a longer pause stands.
+
+    >>> pause_rate_limit("maps", seconds=60, reason="their maintenance")
 
     In a transaction of its own. If an application holds the row, every worker finds out for itself.
     """
@@ -85,6 +93,9 @@ class Permits:
     def take(self, job_id: UUID, rate_limit: str, calls: int) -> float:
         """The seconds until the permit is valid. Raises Snooze when that is further away."""
         with self._lock:
+            if len(self._leases) >= MOST and rate_limit not in self._leases:
+                # Names that are made from bodies are without end. What is dropped is asked for anew.
+                self._leases.clear()
             leased = self._leases.setdefault(rate_limit, Leased())
         with leased.lock:
             # A lease may be void by the time it arrives, if PostgreSQL was slow to answer: ask again then.

@@ -16,10 +16,12 @@ from pipeline.declare.errors import (
     SnoozeFor,
     StaleClaim,
     classify,
+    database_is_unable,
     http_status,
 )
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.journey.left_behind import recall
+from pipeline.journey.rate_limits import pause_rate_limit
 from pipeline.observe import lines, logs, tracebacks
 from pipeline.observe.instruments import count
 from pipeline.store.database import insist
@@ -143,7 +145,23 @@ def _transition(attempt: Attempt, error: BaseException) -> Transition | None:
     if attempt.spec.shared_limit and isinstance(transition, Snooze) and transition.reason in SHARED:
         seconds = transition.delay
         insist(lambda connection: rate_limits.pause_queue(connection, attempt.spec.queue, seconds))
+    if (
+        attempt.spec.limit
+        and attempt.rate_limit
+        and isinstance(transition, Snooze)
+        and transition.reason == "retry_after"
+    ):
+        _pause_limit(attempt.rate_limit, transition)
     return transition
+
+
+def _pause_limit(rate_limit: str, wait: Snooze) -> None:
+    """One was told, all are. If PostgreSQL cannot just now, the next one is told by the other side itself."""
+    try:
+        pause_rate_limit(rate_limit, wait.delay, wait.reason)
+    except Exception as error:
+        if not database_is_unable(error):
+            raise
 
 
 def decide(

@@ -14,7 +14,7 @@ from pipeline.declare.job import PLAIN
 from pipeline.declare.lossless import without_nul
 from pipeline.declare.options import Unique, check
 from pipeline.declare.phase import BODY_LIMIT, PhaseSpec
-from pipeline.declare.registry import BadBody, body_codec
+from pipeline.declare.registry import BadBody, body_codec, check_limits
 from pipeline.observe.instruments import count
 from pipeline.store import database
 from pipeline.store.gateway import client
@@ -67,8 +67,8 @@ def submit(
 ) -> UUID | Coroutine[Any, Any, UUID]:
     """Submit one job. It exists once the caller's transaction commits; without a caller, at once.
 
-    >>> submit(session, "orders", {"order": 17})
-    >>> await submit(async_session, "orders", {"order": 17})
+    >>> with Session(engine()) as session, session.begin():
+    ...     job_id = submit(session, "orders", {"order": 17}, priority=5, unique="open")
 
     ``caller``: a session or connection of SQLAlchemy, psycopg, asyncpg or Django; what is async is awaited.
     ``priority``: 0 to 9, 9 goes first. ``key``: the same key gives the same job. ``batch``: see ``open_batch``.
@@ -140,7 +140,13 @@ def submit_many(
     tags: Sequence[str] | None = None,
     expires: timedelta | datetime | None = None,
 ) -> list[UUID] | Coroutine[Any, Any, list[UUID]]:
-    """Submit any number of jobs in one round trip, in their order."""
+    """Submit any number of jobs in one round trip, in their order.
+
+    >>> with Session(engine()) as session, session.begin():
+    ...     ids = submit_many(session, "orders", [{"order": n} for n in range(1000)], tags=["import"])
+    >>> len(ids)
+    1000
+    """
     if not bodies:
         return known(caller, [])
     check(
@@ -181,7 +187,12 @@ def cancel(caller: AsyncCaller, job_id: UUID, reason: str = ...) -> Coroutine[An
 
 
 def cancel(caller: Caller, job_id: UUID, reason: str = "cancelled by request") -> bool | Coroutine[Any, Any, bool]:
-    """Cancel a job. True if this call did it, False if the job does not exist or has already finished."""
+    """Cancel a job. True if this call did it, False if the job does not exist or has already finished.
+
+    >>> job_id = submit(None, "orders", {"order": 17})
+    >>> cancel(None, job_id, "ordered twice"), cancel(None, job_id)
+    (True, False)
+    """
     return run(caller, client.cancel(job_id, reason))
 
 
@@ -195,6 +206,10 @@ def replay(caller: AsyncCaller, job_id: UUID) -> Coroutine[Any, Any, bool]: ...
 
 def replay(caller: Caller, job_id: UUID) -> bool | Coroutine[Any, Any, bool]:
     """Start the phase of a failed or cancelled job again, with fresh budgets. False if the job is neither.
+
+    >>> job_id = submit(None, "orders", {"order": 17})
+    >>> cancel(None, job_id), replay(None, job_id)
+    (True, True)
 
     Or if its key was free since it ended (``unique``) and another job that has not ended has it now.
     """
@@ -216,7 +231,9 @@ def signal(
 ) -> client.SignalAnswer | Coroutine[Any, Any, client.SignalAnswer]:
     """Tell a job of an event, in the caller's transaction; see ``job.wait_for``.
 
-    >>> signal(session, job.id, "approved", {"by": "Ada"})
+    >>> job_id = submit(None, "orders", {"order": 17})
+    >>> signal(None, job_id, "approved", {"by": "Ada"})
+    'kept'
 
     ``delivered``: the job waited for it and continues, with the body as the result of the phase that waited. ``kept``:
     the job will find it when it waits for it; also if it came after the wait's time was over. ``final``: the job has
@@ -242,7 +259,15 @@ def open_batch(
 def open_batch(
     caller: Caller, then: str | None = None, body: Mapping[str, Any] | None = None
 ) -> UUID | Coroutine[Any, Any, UUID]:
-    """Open a batch; when it is sealed and all its jobs are final, a job of the workflow ``then`` is submitted, once."""
+    """Open a batch; when it is sealed and all its jobs are final, a job of the workflow ``then`` is submitted, once.
+
+    >>> batch = open_batch(None, then="complaints", body={"about": "these orders"})
+    >>> ids = submit_many(None, "orders", [{"order": 1}, {"order": 2}], batch=batch)
+    >>> seal_batch(None, batch)
+    >>> run.drain()
+    >>> len(run.jobs("complaints"))
+    1
+    """
     return run(caller, client.open_batch(then, encode_body(None, body)))
 
 
@@ -255,7 +280,10 @@ def seal_batch(caller: AsyncCaller, batch: UUID) -> Coroutine[Any, Any, None]: .
 
 
 def seal_batch(caller: Caller, batch: UUID) -> Coroutine[Any, Any, None] | None:
-    """No more jobs will join the batch."""
+    """No more jobs will join the batch.
+
+    >>> seal_batch(None, open_batch(None))
+    """
     return run(caller, client.seal_batch(batch))
 
 
@@ -276,6 +304,8 @@ def encode_body(workflow: str | None, body: object, which: str = "the body") -> 
             f"{which} has {len(encoded)} bytes, the limit is {BODY_LIMIT}: "
             "store the data elsewhere and send a reference to it (a path, a key, an id)"
         )
+    if workflow is not None:
+        check_limits(workflow, encoded)
     return encoded.decode()
 
 

@@ -15,7 +15,11 @@ class Leading:
     def __init__(self, config: Settings, worker_no: int, outbound: Outbound) -> None:
         self._reconciling = Reconciling(config, lambda: self.relay.leading)
         self.relay = Relay(
-            config.dsn, worker_no, outbound, backstop=config.backstop_seconds, on_reconnect=self._reconciling.soon
+            config.session_dsn,
+            worker_no,
+            outbound,
+            backstop=config.backstop_seconds,
+            on_reconnect=self._reconciling.soon,
         )
         self._maintenance = Maintenance(config, worker_no, outbound)
 

@@ -43,7 +43,7 @@ class Maintenance:
         self._outbound = outbound
         self._letters: list[Outgoing] = []
         self._statistics = sweeps.Report(config.health_seconds)
-        self._leader = LeaderThread(config.dsn, "maintenance", "maintenance_leader", worker_no, lead=self._lead)
+        self._leader = LeaderThread(config.session_dsn, "maintenance", "maintenance_leader", worker_no, lead=self._lead)
 
     def start(self) -> None:
         self._leader.start()

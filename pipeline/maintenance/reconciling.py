@@ -52,7 +52,7 @@ class Reconciling:
     def _look(self) -> bool:
         """True if a queue looks short: it is judged at the second look."""
         try:
-            with connect(self._config.dsn, "reconcile") as connection:
+            with connect(self._config.session_dsn, "reconcile") as connection:
                 return self._reconciler.check(connection)
         except psycopg.Error as error:
             log.warning("reconciliation lost PostgreSQL; trying again", error=str(error).strip())

@@ -39,7 +39,7 @@ def declare(broker: PipelineBroker) -> None:
 
 def _alone(sweep: Sweep, number: int) -> Callable[[], None]:
     def run() -> None:
-        with connect(settings.get().dsn, f"sweep {sweep.__name__}") as connection:
+        with connect(settings.get().session_dsn, f"sweep {sweep.__name__}") as connection:
             if upkeep.take_sweep_lock(connection, number):
                 log.info("sweep", name=sweep.__name__, did=str(sweep(connection)))
 

@@ -40,7 +40,7 @@ class Finding:
 
 def verify(config: Settings, *, repair: bool, pause: Callable[[float], None] = sleep) -> list[Finding]:
     """Everything that does not add up, repaired if ``repair``. A second run then finds nothing."""
-    with connect(config.dsn, "verify") as connection:
+    with connect(config.session_dsn, "verify") as connection:
         found = _dead_workers(connection, repair, pause)
         found += _books(connection, repair)
         found += _messages(connection, config, repair, pause)

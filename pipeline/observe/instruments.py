@@ -25,7 +25,10 @@ _lock = Lock()
 
 
 def count(name: str, n: int = 1) -> None:
-    """Add to a counter, for example ``refused.already_running``."""
+    """Add to a counter, for example ``refused.already_running``.
+
+    >>> count("shop.parcels", 3)
+    """
     with _lock:
         _counts[name] += n
 

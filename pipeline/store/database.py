@@ -20,13 +20,19 @@ Answer = TypeVar("Answer")
 
 
 def engine() -> Engine:
-    """The SQLAlchemy engine of this process; a forked child gets one of its own."""
-    return _engine(os.getpid(), settings.get().sqlalchemy_url)
+    """The SQLAlchemy engine of this process; a forked child gets one of its own.
+
+    >>> with engine().connect() as connection:
+    ...     connection.execute(text("SELECT count(*) FROM pipeline.jobs")).scalar_one()
+    0
+    """
+    config = settings.get()
+    return _engine(os.getpid(), config.dsn, config.pooled)
 
 
 @lru_cache(maxsize=4)
-def _engine(pid: int, url: str) -> Engine:  # noqa: ARG001  the pid is there to be part of the key
-    return engines.engine(url)
+def _engine(pid: int, dsn: str, pooled: bool) -> Engine:  # noqa: ARG001  the pid is there to be part of the key
+    return engines.engine(dsn, pooled=pooled)
 
 
 def close_idle() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 HOLD_ALL = "SELECT pipeline.hold_all(%s::uuid[], %s::bigint[])"
 # Whether this very statement moved the job: an earlier one may have, whose answer was lost.
-COMPLETE_ALL = """SELECT verdict, fence, send, max_attempts, isolated, at,
+COMPLETE_ALL = """SELECT verdict, fence, send, max_attempts, isolated, at, rate_limit,
         verdict IN ('done', 'handed_over') OR (verdict = 'continued' AND at = now())
     FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::text[], %s::jsonb[]) ORDER BY place"""
 
@@ -53,6 +53,7 @@ class Continued:
     max_attempts: int
     isolated: bool
     at: datetime
+    rate_limit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +102,18 @@ def complete_all(connection: Connection, worker_no: int, completions: Sequence[C
     rows = connection.exec_driver_sql(COMPLETE_ALL, (worker_no, *_completion_values(completions)))
     return [
         Answer(
-            read(verdict=verdict, fence=fence, send=send, max_attempts=most, isolated=isolated, at=at),
+            read(
+                verdict=verdict,
+                fence=fence,
+                send=send,
+                max_attempts=most,
+                isolated=isolated,
+                at=at,
+                rate_limit=rate_limit,
+            ),
             moved,
         )
-        for verdict, fence, send, most, isolated, at, moved in rows
+        for verdict, fence, send, most, isolated, at, rate_limit, moved in rows
     ]
 
 
@@ -116,12 +125,13 @@ def read(
     max_attempts: int | None,
     isolated: bool | None,
     at: datetime | None,
+    rate_limit: str | None,
 ) -> Completed:
     """A row of pipeline.complete. KeyError if the verdict is none that this code knows."""
     if verdict != "continued":
         return PLAIN[verdict]
     assert fence and send and max_attempts and at
-    return Continued(fence, send, max_attempts, bool(isolated), at)
+    return Continued(fence, send, max_attempts, bool(isolated), at, rate_limit)
 
 
 log = logs.get("pipeline.committer")
@@ -129,14 +139,15 @@ log = logs.get("pipeline.committer")
 # Completions come first: a place that one job leaves can be taken by the next. All parts have the columns of Row.
 COMPLETE = """SELECT place, verdict, max_attempts, fence, send, at,
         NULL AS body, NULL AS result, NULL::integer AS attempts, NULL::integer AS crashes,
-        isolated, NULL::smallint AS priority, NULL AS holder, NULL AS trace_id, NULL AS span_id
+        isolated, NULL::smallint AS priority, NULL AS holder, NULL AS trace_id, NULL AS span_id, rate_limit
     FROM pipeline.complete(%s, %s::uuid[], %s::bigint[], %s::jsonb[], %s::text[], %s::jsonb[])"""
 KEEP = """SELECT place, verdict, NULL::integer AS max_attempts, NULL::bigint AS fence, NULL::bigint AS send,
         NULL::timestamptz AS at, NULL AS body, NULL AS result, NULL::integer AS attempts, NULL::integer AS crashes,
-        NULL::boolean AS isolated, NULL::smallint AS priority, NULL AS holder, NULL AS trace_id, NULL AS span_id
+        NULL::boolean AS isolated, NULL::smallint AS priority, NULL AS holder, NULL AS trace_id, NULL AS span_id,
+        NULL AS rate_limit
     FROM pipeline.keep_steps(%s::uuid[], %s::bigint[], %s::text[], %s::text[])"""
 CLAIM = """SELECT place, verdict, max_attempts, fence, NULL AS send, NULL AS at,
-        body::text, result::text, attempts, crashes, isolated, priority, holder, trace_id, span_id
+        body::text, result::text, attempts, crashes, isolated, priority, holder, trace_id, span_id, rate_limit
     FROM pipeline.claim(%s, %s::uuid[], %s::text[], %s::bigint[], %s::bigint[], %s::timestamptz[])"""
 
 
@@ -163,6 +174,7 @@ class Row(NamedTuple):
     holder: str | None
     trace_id: str
     span_id: str
+    rate_limit: str | None
 
     def completed(self) -> Completed:
         """Read as the answer to a completion."""
@@ -173,6 +185,7 @@ class Row(NamedTuple):
             max_attempts=self.max_attempts,
             isolated=self.isolated,
             at=self.at,
+            rate_limit=self.rate_limit,
         )
 
     def claimed(self) -> ClaimRow:
@@ -190,6 +203,7 @@ class Row(NamedTuple):
             result=self.result,
             trace_id=self.trace_id,
             span_id=self.span_id,
+            rate_limit=self.rate_limit,
         )
 
 
@@ -227,6 +241,7 @@ class ClaimRow(NamedTuple):
     result: str | None
     trace_id: str
     span_id: str
+    rate_limit: str | None = None
 
 
 class Signal(Protocol):
@@ -356,8 +371,9 @@ class Answers(NamedTuple):
 class GroupStatement:
     """A connection of its own that carries groups to PostgreSQL and insists on an answer."""
 
-    def __init__(self, dsn: str, worker_id: str, worker_no: int) -> None:
+    def __init__(self, dsn: str, worker_id: str, worker_no: int, *, pooled: bool = False) -> None:
         self._dsn = dsn
+        self._pooled = pooled
         self._worker_id = worker_id
         self._worker_no = worker_no
         self._connection: Wire | None = None
@@ -387,7 +403,7 @@ class GroupStatement:
 
     def _once(self, group: Group) -> Answers:
         if self._connection is None:
-            self._connection = connect(self._dsn, "committer")
+            self._connection = connect(self._dsn, "committer", pooled=self._pooled)
         parts: list[str] = []
         values: list[Any] = []
         if group.completions:
@@ -478,8 +494,9 @@ class Committer:
         on_refused: Callable[[Completion, Exception], None],
         *,
         thread: Callable[[str, Callable[[], None]], threading.Thread],
+        pooled: bool = False,
     ) -> None:
-        self._statement = GroupStatement(dsn, worker_id, worker_no)
+        self._statement = GroupStatement(dsn, worker_id, worker_no, pooled=pooled)
         self._on_completed = on_completed
         self._on_refused = on_refused
         self._group = Group()

@@ -12,28 +12,31 @@ from sqlalchemy import Connection, text
 from pipeline.declare.phase import PhaseSpec
 from pipeline.declare.registry import DeclaredWorkflow
 from pipeline.store.gateway import schedules
+from pipeline.store.limits import declared as limits
 
 # What an operator has set stays in force (pipeline.set_pool, pipeline.set_rate).
 UPSERT = text("""
     INSERT INTO pipeline.phases (workflow, phase, position, queue, actor, pool, queue_limit, max_attempts, max_crashes,
-                        stale_after, isolated, throttle_count, throttle_seconds,
+                        stale_after, isolated, throttle_count, throttle_seconds, rate_limit, breaker,
                         declared_pool, declared_throttle_count, declared_throttle_seconds)
     VALUES (:workflow, :phase, :position, :queue, :actor, :pool, :queue_limit, :max_attempts, :max_crashes,
-            make_interval(secs => :stale_after), :isolated, :throttle_count, :throttle_seconds,
+            make_interval(secs => :stale_after), :isolated, :throttle_count, :throttle_seconds, :rate_limit, :breaker,
             :pool, :throttle_count, :throttle_seconds)
     ON CONFLICT (workflow, phase) DO UPDATE SET position = excluded.position, actor = excluded.actor,
         pool = CASE WHEN phases.pool_is_set THEN phases.pool ELSE excluded.pool END,
         queue_limit = excluded.queue_limit, max_attempts = excluded.max_attempts,
         max_crashes = excluded.max_crashes, stale_after = excluded.stale_after, isolated = excluded.isolated,
+        rate_limit = excluded.rate_limit, breaker = excluded.breaker,
         throttle_count = CASE WHEN phases.rate_is_set THEN phases.throttle_count ELSE excluded.throttle_count END,
         throttle_seconds = CASE WHEN phases.rate_is_set THEN phases.throttle_seconds ELSE excluded.throttle_seconds END,
         declared_pool = excluded.pool, declared_throttle_count = excluded.throttle_count,
         declared_throttle_seconds = excluded.throttle_seconds
     WHERE (phases.position, phases.declared_pool, phases.queue_limit, phases.max_attempts, phases.max_crashes,
-           phases.stale_after, phases.isolated, phases.declared_throttle_count, phases.declared_throttle_seconds)
+           phases.stale_after, phases.isolated, phases.declared_throttle_count, phases.declared_throttle_seconds,
+           phases.rate_limit, phases.breaker)
         IS DISTINCT FROM (excluded.position, excluded.pool, excluded.queue_limit, excluded.max_attempts,
            excluded.max_crashes, excluded.stale_after, excluded.isolated, excluded.throttle_count,
-           excluded.throttle_seconds)
+           excluded.throttle_seconds, excluded.rate_limit, excluded.breaker)
 """)
 PLACES = text("SELECT pipeline.set_places(id, pool) FROM pipeline.phases WHERE workflow = ANY (:workflows)")
 CHAIN = text("""
@@ -50,7 +53,8 @@ KNOWN = text("SELECT DISTINCT workflow FROM pipeline.phases WHERE workflow = ANY
 IN_FORCE = text("""
     SELECT workflow, phase, pool, queue_limit, max_attempts, max_crashes,
            extract(epoch FROM stale_after)::float AS stale_after, isolated, throttle_count, throttle_seconds,
-           declared_pool, declared_throttle_count, declared_throttle_seconds, pool_is_set, rate_is_set
+           rate_limit, breaker, declared_pool, declared_throttle_count, declared_throttle_seconds,
+           pool_is_set, rate_is_set
     FROM pipeline.phases WHERE (CAST(:workflows AS text[]) IS NULL OR workflow = ANY (:workflows)) AND position > 0
     ORDER BY workflow, position
 """)
@@ -116,6 +120,7 @@ def differences(
     known, scheduled = in_force(connection, declared), schedules.in_code(connection, list(declared))
     found = [one for name in declared for one in _differences(declared[name], known.get(name, []), stale_after)]
     found += _different_schedules(declared.values(), scheduled)
+    found += [Difference(*one) for one in limits.differences(connection, declared.values())]
     return found + list(_different_turns(connection, declared)) + list(_different_hooks(connection, declared))
 
 
@@ -147,6 +152,7 @@ def _write(connection: Connection, workflows: list[DeclaredWorkflow], stale_afte
             {"workflow": one.name, "no": no, **vars(hook)} for one in workflows for no, hook in enumerate(one.hooks, 1)
         ]:
             connection.execute(HOOK, hooks)
+        limits.declare(connection, workflows)
         schedules.declare(connection, [(one.name, one.schedules) for one in workflows])
 
 
@@ -235,4 +241,6 @@ def _options(spec: PhaseSpec, stale_after: float | None) -> dict[str, object]:
         "isolated": spec.isolated,
         "throttle_count": spec.throttle.count if spec.throttle else None,
         "throttle_seconds": spec.throttle.seconds if spec.throttle else None,
+        "rate_limit": spec.rate_limit,
+        "breaker": spec.breaker.name if spec.breaker else None,
     }

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NoReturn, Protocol, cast
 
 import psycopg
 from psycopg.rows import TupleRow
 from psycopg.sql import Composable
-from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.pool import NullPool
 
-from pipeline.declare.job import decode
-from pipeline.store.engine import KEEPALIVE
+from pipeline.store.engine import dial, engine_of
 
 # What takes longer has a transaction of its own.
-LIMITS = "-c lock_timeout=100ms -c statement_timeout=250ms -c idle_in_transaction_session_timeout=500ms"
+LIMITS = {"lock_timeout": "100ms", "statement_timeout": "250ms", "idle_in_transaction_session_timeout": "500ms"}
 # What a write could leave behind for the one after it, apart from what it may not say at all.
 STATE = """SELECT current_user, current_setting('search_path'), current_setting('TimeZone'),
     current_setting('lock_timeout'), current_setting('statement_timeout'),
@@ -95,13 +93,10 @@ def wire_of(connection: Connection) -> SharedConnection:
     return cast(SharedConnection, connection.connection.dbapi_connection)
 
 
-def shared_engine(dsn: str) -> Engine:
-    """Connections for batches of writes; each is opened when it is asked for."""
-    options: Mapping[str, Any] = {**KEEPALIVE, "application_name": "pipeline writer", "options": LIMITS}
-    return create_engine(
-        "postgresql+psycopg://",
-        creator=lambda: SharedConnection.connect(dsn, cursor_factory=SharedCursor, **options),
+def shared_engine(dsn: str, *, pooled: bool = False) -> Engine:
+    """Connections for batches of writes; each is opened when it is asked for. ``pooled``: see pipeline.store.engine."""
+    return engine_of(
+        lambda: dial(SharedConnection, dsn, "pipeline writer", LIMITS, pooled=pooled, cursor_factory=SharedCursor),
+        LIMITS if pooled else {},
         poolclass=NullPool,
-        hide_parameters=True,
-        json_deserializer=decode,
     )

@@ -12,11 +12,12 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from typing import Any
 
 from psycopg.pq import TransactionStatus
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from pipeline.declare.job import Write
@@ -69,9 +70,14 @@ class SharedWrites:
     """A thread with a connection of its own; never the one that claims."""
 
     def __init__(
-        self, dsn: str, worker_no: int, *, thread: Callable[[str, Callable[[], None]], threading.Thread]
+        self,
+        dsn: str,
+        worker_no: int,
+        *,
+        thread: Callable[[str, Callable[[], None]], threading.Thread],
+        pooled: bool = False,
     ) -> None:
-        self._dsn = dsn
+        self._engine = partial(shared_engine, dsn, pooled=pooled)
         self._worker_no = worker_no
         self._make_thread = thread
         self._waiting: list[SharedWrite] = []
@@ -112,7 +118,7 @@ class SharedWrites:
 
     def _begin(self) -> None:
         self._started = True
-        self._make_thread("pipeline-writer", _Writer(self, self._dsn, self._worker_no).run).start()
+        self._make_thread("pipeline-writer", _Writer(self, self._engine(), self._worker_no).run).start()
 
     def _look(self, write: SharedWrite) -> None:
         """Give a batch up one of whose writes takes too long, in whatever: its thread is left to it."""
@@ -151,10 +157,10 @@ class SharedWrites:
 class _Writer:
     """Commits one batch after the other until a batch is given up: then another has taken its place."""
 
-    def __init__(self, writes: SharedWrites, dsn: str, worker_no: int) -> None:
+    def __init__(self, writes: SharedWrites, engine: Engine, worker_no: int) -> None:
         self._writes = writes
         self._worker_no = worker_no
-        self._engine = shared_engine(dsn)
+        self._engine = engine
         self._connection: Connection | None = None
         self._state: Sequence[Any] = ()
 
@@ -221,8 +227,8 @@ class _Writer:
 
     def _connect(self) -> Connection:
         self._connection = self._engine.connect()
-        self._state = wire_of(self._connection).execute(STATE).fetchone() or ()
-        self._connection.rollback()
+        with self._connection.begin():
+            self._state = wire_of(self._connection).execute(STATE).fetchone() or ()
         return self._connection
 
     def _hang_up(self) -> None:

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 
 class JobDispatcher(Protocol):
-    """What an app needs to start and stop work."""
+    """What an app needs to start and stop work.
+
+    >>> def place_order(dispatcher: JobDispatcher, number: int) -> None:
+    ...     dispatcher.submit("orders", {"order": number})
+    >>> place_order(MemoryDispatcher(), 17)
+    """
 
     def submit(
         self,
@@ -47,7 +52,10 @@ class JobDispatcher(Protocol):
 
 
 class JobHandler(Protocol):
-    """The work of a phase: outside effects first, database writes in the returned Done."""
+    """The work of a phase: outside effects first, database writes in the returned Done.
+
+    >>> handler: JobHandler = check_stock
+    """
 
     def __call__(self, job: Job) -> object:
         """Do the work; see pipeline.Done for what may be returned."""
@@ -56,7 +64,11 @@ class JobHandler(Protocol):
 
 @dataclass(frozen=True)
 class TransactionDispatcher:
-    """Dispatches inside the caller's transaction (any caller that is not async), or at once without one."""
+    """Dispatches inside the caller's transaction (any caller that is not async), or at once without one.
+
+    >>> with Session(engine()) as session, session.begin():
+    ...     job_id = TransactionDispatcher(session).submit("orders", {"order": 17})
+    """
 
     caller: SyncCaller | None = None
 
@@ -82,7 +94,13 @@ class TransactionDispatcher:
 
 @dataclass
 class MemoryDispatcher:
-    """Remembers the workflow and the body of what was submitted, not the options; for an app's own tests."""
+    """Remembers the workflow and the body of what was submitted, not the options; for an app's own tests.
+
+    >>> dispatcher = MemoryDispatcher()
+    >>> job_id = dispatcher.submit("orders", {"order": 17})
+    >>> dispatcher.submitted
+    [('orders', {'order': 17})]
+    """
 
     submitted: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     cancelled: list[UUID] = field(default_factory=list)
@@ -123,7 +141,11 @@ def run_handler(
     span_id: str = Job.span_id,
     services: Services | None = None,
 ) -> Done:
-    """Run a handler on a job made up for a test; its write is returned, not run."""
+    """Run a handler on a job made up for a test; its write is returned, not run.
+
+    >>> run_handler(check_stock, {"order": 17}).result
+    {'left': 3}
+    """
     job = Job(
         body=dict(body),
         id=id,

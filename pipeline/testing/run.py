@@ -36,6 +36,11 @@ class Named(Protocol):
 class AttemptRecord:
     """One attempt at one phase, in the job's history. ``number``: 1 for the first attempt at its phase.
 
+    >>> job = run.submit(orders, {"order": 17})
+    >>> run.drain()
+    >>> [(one.phase, one.number, one.outcome) for one in job.attempts]
+    [('check-stock', 1, 'succeeded'), ('charge', 1, 'succeeded')]
+
     ``error``: what the phase raised and where, or why the attempt was ended.
     """
 
@@ -66,9 +71,10 @@ class Seen:
 class JobRecord:
     """A job of the run. What it says is true at the moment in which it is asked.
 
-    >>> job = run.submit(orders, {"order": 17})
+    >>> job = run.submit(orders, {"order": 17}, tags=["vip"])
     >>> run.drain()
-    >>> assert job.status == "retryable" and "gateway is down" in job.attempts[-1].error
+    >>> job.status, job.phase, job.tags, job.error
+    (<Status.SUCCEEDED: 'succeeded'>, 'charge', ['vip'], None)
     """
 
     def __init__(self, run: Run, job_id: UUID) -> None:
@@ -166,6 +172,12 @@ class JobRecord:
 
 class Run(ABC):
     """Workflows under test: what is submitted waits until ``drain``, and time passes when ``advance`` says so.
+
+    >>> def test_an_order_is_charged(pipeline_run: Run) -> None:  # the fixture, in memory or with --pipeline-servers
+    ...     job = pipeline_run.submit(orders, {"order": 17})
+    ...     pipeline_run.drain()
+    ...     assert job.result == f"charged with {job.id}:charge"
+    >>> test_an_order_is_charged(run)
 
     What code under test submits by itself (``orders.submit(…)``, ``pipeline.submit(…)``) is a job of the run, too.
     """

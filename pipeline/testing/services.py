@@ -15,7 +15,9 @@ Rows = Sequence[Mapping[str, Any]]
 class FakeServices(Services):
     """Bring what the phase uses; the rest is as without a worker: no database, and no rate limit.
 
-    >>> Job({"url": "http://example.org"}, services=FakeServices(read=lambda statement, values: [{"n": 1}]))
+    >>> job = Job({"order": 17}, services=FakeServices(read=lambda statement, values: [{"n": 1}]))
+    >>> job.read("SELECT count(*) AS n FROM orders")
+    [{'n': 1}]
     """
 
     def __init__(

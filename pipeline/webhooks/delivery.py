@@ -41,6 +41,11 @@ class Webhook(BaseModel):
 
 
 webhook = Workflow("webhook", body=Webhook, result=int)
+"""A workflow that POSTs to an address, signed, until that answers that it knows: ``Workflow[Webhook, int]``.
+
+>>> job = webhook.submit(Webhook(url="https://example.org/orders", type="order.paid", data={"order": 17}))
+>>> orders.on_success(webhook, url="https://example.org/orders")
+"""
 
 
 @webhook.phase(max_attempts=ATTEMPTS, backoff=BACKOFF, time_limit=60)

@@ -24,12 +24,21 @@ MOST_SIGNATURES = 10
 
 
 class InvalidWebhook(BadInput):
-    """The request was not signed with the secret, or too long ago: answer 401, and do nothing else."""
+    """The request was not signed with the secret, or too long ago: answer 401, and do nothing else.
+
+    >>> verify(b"{}", {}, "whsec_" + "A" * 32)
+    Traceback (most recent call last):
+    pipeline.webhooks.signature.InvalidWebhook: not a signed webhook: it has no header webhook-id, ...
+    """
 
 
 @dataclass(frozen=True)
 class Received:
     """A webhook whose signature was right. ``id`` is the same however often it is sent: do what it asks for once an id.
+
+    >>> received = Received("msg-1", datetime.now(UTC), {"type": "order.paid"})
+    >>> received.body["type"]
+    'order.paid'
 
     ``sent_at``: this attempt's. ``body``: what the JSON says.
     """
@@ -49,8 +58,8 @@ def verify(
 ) -> Received:
     """What a webhook says, if it was signed with the secret (of several: with any) and sent just now.
 
-    >>> verify(request.body, request.headers, "whsec_…").body["type"]
-    'audit.succeeded'
+    >>> verify(request.body, request.headers, secret).body["type"]
+    'orders.succeeded'
 
     ``body`` is the body of the request as it came: JSON that was read and written again has another signature.
     InvalidWebhook otherwise.

@@ -21,7 +21,9 @@ from pipeline.store.gateway.liveness import (
     Report,
     heartbeat,
     is_draining,
+    is_known,
     listen,
+    note_epoch,
     refund_crashes,
     register,
     sign_off,
@@ -41,6 +43,10 @@ def new_worker_id(name: str | None) -> str:
     """Unique for every start: a name or the host, the pid, the boot time of the process, and chance."""
     started = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19]
     return f"{name or socket.gethostname()}-{os.getpid()}-{started}-{secrets.token_hex(3)}"
+
+
+class Forgotten(Exception):
+    """This worker cannot go on. A new one, with a new number, can."""
 
 
 class Liveness:
@@ -87,6 +93,7 @@ class Liveness:
     def start(self) -> None:
         """Register the worker and take its lock; fails when PostgreSQL is away."""
         self._connection = connect(self._dsn, "liveness")
+        note_epoch(self._connection)
         self.worker_no = register(
             self._connection,
             self.worker_id,
@@ -162,6 +169,9 @@ class Liveness:
 
     def _come_back(self) -> None:
         connection = connect(self._dsn, "liveness")
+        if not is_known(connection, self.worker_no, self.worker_id):
+            # Nor is any of its claims, which came later. Another may have its number by now.
+            raise Forgotten(f"PostgreSQL has lost its last commits, and worker {self.worker_id} with them")
         take_lock(connection, self.worker_no)
         listen(connection)
         self._back_since = monotonic()

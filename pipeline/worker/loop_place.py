@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from pipeline.declare.job import Done, Job, Write
-from pipeline.declare.services import LaterRows, Services
+from pipeline.declare.services import Guard, LaterRows, Services
 from pipeline.journey.attempt import AttemptServices, Place
 from pipeline.journey.checkpoint import Interrupted
 from pipeline.worker.loop_writes import as_write
 
 if TYPE_CHECKING:
     from pipeline.broker.inbound import Delivery
+    from pipeline.declare.waits.limits import Breaker
     from pipeline.journey.attempt import Attempt
     from pipeline.store.group_commit import Signal
     from pipeline.worker.event_loop import Runner
@@ -81,6 +82,9 @@ class LoopServices(Services):
 
     def report(self, done: int, total: int) -> Awaitable[bool]:
         return self.calls.later("progress", partial(self._call, self._services.report, done, total))
+
+    def guard(self, breaker: Breaker) -> Guard:
+        return self._services.guard(breaker)
 
     def take_permit(self, rate_limit: str, calls: int) -> Awaitable[None]:
         return self.calls.later("limit", partial(self._take_permit, rate_limit, calls))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from time import monotonic, sleep
-from urllib.parse import urlsplit
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
@@ -61,9 +60,8 @@ def reach(engine: Engine, config: Settings, patience: float = PATIENCE) -> None:
         except OperationalError as error:
             said = what_was_said(error.orig)
             if monotonic() > deadline:
-                address = urlsplit(config.dsn)
                 raise BadInput(
-                    f"no PostgreSQL at {address.hostname}:{address.port or 5432}{address.path}: {said}\n"
+                    f"no PostgreSQL at {config.database_place}: {said}\n"
                     '  start it, correct DATABASE_URL, or run "pipeline services start" for private servers'
                 ) from None
             log.warning("PostgreSQL does not answer; trying again", said=said)

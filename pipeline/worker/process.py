@@ -146,7 +146,7 @@ class WorkerProcess:
         self.held = Held()
         self.holders = Holders(self)
         self.liveness = Liveness(
-            settings.dsn,
+            settings.session_dsn,
             self.id,
             held=self.held,
             threads=threads,
@@ -161,14 +161,20 @@ class WorkerProcess:
         self.no = self.liveness.worker_no
         self.advance = Advance(inbound, self.held, following, lost=self.liveness.lost)
         self.committer = Committer(
-            settings.dsn, self.id, self.no, self._completed, self._refused, thread=essential_thread
+            settings.dsn,
+            self.id,
+            self.no,
+            self._completed,
+            self._refused,
+            thread=essential_thread,
+            pooled=settings.pooled,
         )
         self.committer.start()
-        self.writes = SharedWrites(settings.dsn, self.no, thread=essential_thread)
+        self.writes = SharedWrites(settings.dsn, self.no, thread=essential_thread, pooled=settings.pooled)
         self.children = Children(threads, settings.log_format, settings.log_level)
         self.children.start(ahead=_any_isolated(queues))
         self.watch.start()
-        with connect(settings.dsn, "identity") as connection:
+        with connect(settings.session_dsn, "identity") as connection:
             self._temp_folders = TempFolders(settings.temp_folder, database_id(connection))
         # Of workers on this host that were killed: its leader of maintenance may be on another.
         self._temp_folders.sweep()

@@ -112,6 +112,7 @@ def test_the_catalogue_has_every_kind_of_fault() -> None:
         "snapshot held",
         "restarted together",
         "away for longer than a lease",
+        "failover to a synchronous standby",
     ):
         assert [name for name in CATALOGUE if word in name], word
 

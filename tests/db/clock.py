@@ -14,6 +14,7 @@ MOMENTS = {
     "phases": "throttle_from",
     "rate_limits": "next_at paused_until",
     "permits": "at until",
+    "breakers": "open_until probe_until closed_at last_success_at last_failure_at",
     "key_turns": "paused_until",
     "key_rates": "next_at",
 }

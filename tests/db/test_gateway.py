@@ -202,6 +202,8 @@ def test_a_worker_lives_until_it_signs_off(database: Db, wire: Wire, pooled: Con
     number = liveness.register(wire, "w9", host="here", pid=1, threads=2, queues=["single.act"])
     assert not settlement.alive(pooled, "w9").alive
     assert recovery.missing_workers(wire) == [number]
+    assert liveness.is_known(wire, number, "w9") and not liveness.is_known(wire, number, "another")
+    liveness.note_epoch(wire)
     liveness.take_lock(wire, number)
     assert settlement.alive(pooled, "w9").alive
     hold, gone = steps.held(database, worker="w9"), uuid4()
@@ -312,6 +314,7 @@ def test_the_server_says_who_it_is(wire: Wire, pooled: Connection) -> None:
     """For the doctor, the folders of running jobs and the clocks."""
     assert session.server(pooled).version >= 140000
     assert isinstance(session.commits_durably(pooled), bool)
+    assert session.standbys(pooled) == (0, False)
     assert session.identity(wire) is not None and session.address(wire) is not None
     assert abs(session.clock(wire) - datetime.now(UTC)) < timedelta(minutes=1)
     with pooled.engine.begin() as connection:

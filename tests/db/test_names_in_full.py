@@ -25,7 +25,7 @@ OURS = """SELECT p.oid::regprocedure::text AS name, p.prosrc AS body, p.prosecde
 CALLED = """SELECT s.funcid::regprocedure::text AS name FROM pg_stat_user_functions s WHERE s.schemaname = 'pipeline'"""
 # A relation, function or type without a schema: words that follow these must be qualified, or a name of the statement's.
 UNQUALIFIED = re.compile(
-    r"\b(?:FROM|JOIN|INTO|UPDATE|USING)\s+(?:ONLY\s+)?(phases|batches|batch_ends|jobs|outbox|attempts|workers|rate_limits|"
+    r"\b(?:FROM|JOIN|INTO|UPDATE|USING)\s+(?:ONLY\s+)?(phases|batches|batch_ends|jobs|outbox|attempts|workers|rate_limits|breakers|breaker_failures|"
     r"permits|turns|key_turns|key_rates|rollups|rollup_quarters|counter_totals|schedules|signals|hooks|running_jobs|processors|counters)\b(?!\s*,\s*first_at)",
     re.IGNORECASE,
 )
@@ -261,6 +261,18 @@ def _rate_limits(db: Db) -> None:
     steps.submit(db, rate_limit="shop")
     steps.admit(db)
     db.execute("SELECT pipeline.resume_rate_limit('shop')")
+    db.execute("SELECT pipeline.declare_rate_limit('x:{shop}', NULL, NULL), pipeline.unset_rate_limit('x:{shop}')")
+    db.execute("UPDATE pipeline.phases SET rate_limit = 'x:{shop}', breaker = 'x:{shop}' WHERE queue = 'triple.second'")
+    hold = steps.held(db, "triple", body={"shop": "a"})
+    steps.complete(db, hold, continuing="triple.second")
+    steps.rows(db, "SELECT * FROM pipeline.breaker_enter('x:a', %s, 60)", hold.job)
+    db.execute("SELECT pipeline.breaker_failed('x:a', %s, 1, 5, 'away')", (hold.job,))
+    db.execute("SELECT pipeline.breaker_succeeded('x:a')")
+    for end in ("leave", "close"):
+        db.execute("SELECT pipeline.breaker_open('x:a', %s, 0)", (hold.job,))
+        steps.rows(db, "SELECT * FROM pipeline.breaker_enter('x:a', %s, 60)", hold.job)
+        db.execute(f"SELECT pipeline.breaker_{end}('x:a', %s)", (hold.job,))
+    db.execute("UPDATE pipeline.phases SET rate_limit = NULL, breaker = NULL WHERE queue = 'triple.second'")
 
 
 def _turns(db: Db) -> None:

@@ -26,10 +26,10 @@ def statements(database: Db) -> list[str]:
     return said
 
 
-def test_what_is_known_takes_five_statements(database: Db) -> None:
-    """Which are known, and what is in force, of phases, of schedules, of keys and of hooks."""
+def test_what_is_known_takes_six_statements(database: Db) -> None:
+    """Which are known, and what is in force, of phases, of schedules, of limits, of keys and of hooks."""
     assert len(workflows()) > 2
-    assert len(statements(database)) == 5
+    assert len(statements(database)) == 6
 
 
 def test_what_is_new_takes_a_dozen_and_a_few(database: Db) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import BadInput, submit
+from pipeline.dev import services, up
 from pipeline.dev.up import alone
 from tests.place import ROOT, Place, lives
 
@@ -24,7 +25,7 @@ SCHEDULER = [
 def test_up_supervises_everything_and_stops_cleanly(place: Place) -> None:
     """One worker's death does not take the others down; Ctrl-C ends all processes."""
     log = (place.folder / "up.log").open("wb")
-    up = subprocess.Popen(
+    running = subprocess.Popen(
         [sys.executable, "-m", "pipeline.front.cli.main", "up", "--processes", "2", "--threads", "2"],
         cwd=ROOT,
         env={**os.environ, **place.environment()},
@@ -42,9 +43,9 @@ def test_up_supervises_everything_and_stops_cleanly(place: Place) -> None:
         assert second in place.pids()
         everybody = place.pids()
     finally:
-        up.send_signal(signal.SIGINT)
-        up.wait(60)
-    assert up.returncode == 0, (place.folder / "up.log").read_text()
+        running.send_signal(signal.SIGINT)
+        running.wait(60)
+    assert running.returncode == 0, (place.folder / "up.log").read_text()
     place.until(lambda: not any(lives(pid) for pid in everybody), 10, "all processes to be gone")
 
 
@@ -52,7 +53,7 @@ def test_a_second_ctrl_c_ends_everything_at_once_and_says_what_becomes_of_the_jo
     """Without it a job that runs has its grace."""
     log = place.folder / "up.log"
     with log.open("wb") as said:
-        up = subprocess.Popen(
+        running = subprocess.Popen(
             [sys.executable, "-m", "pipeline.front.cli.main", "up", "--processes", "1", "--threads", "1"],
             cwd=ROOT,
             env={**os.environ, **place.environment(), "PIPELINE_SHUTDOWN_GRACE_SECONDS": "25"},
@@ -64,12 +65,12 @@ def test_a_second_ctrl_c_ends_everything_at_once_and_says_what_becomes_of_the_jo
         job = submit(None, "single", {"do": "sleep", "seconds": 60})
         place.running(job, timeout=40)
         everybody = place.pids()
-        up.send_signal(signal.SIGINT)
+        running.send_signal(signal.SIGINT)
         place.until(lambda: "jobs that run have 25 s" in log.read_text(), 10, "the first word")
     finally:
-        up.send_signal(signal.SIGINT)
-        up.wait(15)
-    assert up.returncode == 0 and "go on at the next start" in log.read_text(), log.read_text()
+        running.send_signal(signal.SIGINT)
+        running.wait(15)
+    assert running.returncode == 0 and "go on at the next start" in log.read_text(), log.read_text()
     place.until(lambda: not any(lives(pid) for pid in everybody), 5, "all processes to be gone")
 
 
@@ -79,6 +80,31 @@ def test_up_runs_once_in_a_folder(tmp_path: Path) -> None:
         pass
     with alone(tmp_path):
         pass
+
+
+@pytest.mark.parametrize("address", ["postgresql://of-the-folder", "postgresql://elsewhere"])
+def test_a_second_one_is_refused_though_the_command_has_found_the_servers_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """Their addresses are set then, as those of servers elsewhere are, on which any number may run."""
+    monkeypatch.setenv("DATABASE_URL", address)
+    monkeypatch.setenv("RABBITMQ_URL", "amqp://any")
+    monkeypatch.setattr(services, "running", lambda folder: object())
+    monkeypatch.setattr(services, "environment", lambda servers: {"DATABASE_URL": "postgresql://of-the-folder"})
+    monkeypatch.setattr(up, "_run", lambda *_, **how: began.append(how["private"]))
+    began: list[bool] = []
+
+    def start() -> None:
+        up.run(processes=1, threads=1, with_sandbox=False, folder=tmp_path, say=print)
+
+    with alone(tmp_path):
+        if "elsewhere" in address:
+            start()
+        else:
+            with pytest.raises(BadInput, match="runs in this folder already"):
+                start()
+    start()
+    assert began == ([False, False] if "elsewhere" in address else [True])
 
 
 def test_two_schedulers_do_no_harm_and_sweeps_do_not_wait_behind_jobs(place: Place) -> None:

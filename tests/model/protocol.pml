@@ -65,6 +65,13 @@ byte silence[2];
 #define seems_alive(p) (p < 2 && silence[p] == WELL)
 #define lock_free(p) (p == DEAD || (p < 2 && silence[p] == UNLOCKED))
 
+#ifdef LOSSY
+byte claimed;  /* the fence that the last claim gave out: of that commit alone a failover can be the end */
+#ifdef NO_EPOCH
+byte reissued; /* the fence that the row will give out once more */
+#endif
+#endif
+
 byte crashes = CRASHES, others = OTHERS;
 byte n; /* a counter within one step */
 
@@ -129,6 +136,12 @@ inline give_to(w) {
     :: else -> break
     od;
 #endif
+#ifdef NO_EPOCH
+    if
+    :: reissued != 0 -> fence = reissued; reissued = 0
+    :: else
+    fi;
+#endif
     CHECK_G2(my_fence[1 - w] != fence);
     holder = w; rightful = w; deserted = false; my_fence[w] = fence; at[w] = phase; step[w] = WORK;
     silence[w] = (silence[w] == FROZEN -> WELL : silence[w]) /* the job's heartbeat is fresh */
@@ -155,6 +168,20 @@ inline acknowledge(w) {
 #define continued (status == RUNNING && phase != queue_of(send))
 #endif
 
+/* The servers' last commit, a claim, is lost: whoever made it works on, and the row is what it was before. */
+#ifdef LOSSY
+inline note_claim() { claimed = fence }
+inline lose_commit() {
+    lose_holder(); status = PENDING; sent = true;
+#ifdef NO_EPOCH
+    reissued = fence;
+#endif
+    claimed = 0
+}
+#else
+inline note_claim() { skip }
+#endif
+
 inline claim(w) {
     if
     :: final || (phase != queue_of(message[w]) && !continued) || !right_number(w) -> acknowledge(w)
@@ -164,7 +191,8 @@ inline claim(w) {
         :: status == RUNNING && holder != w -> met_fence[w] = fence; step[w] = MEET
         :: status == PENDING ->
             CHECK_TOKEN(sent && message[w] == send);
-            status = RUNNING; sender = NOBODY; give_to(w) /* the row stays; while the job runs nobody asks who sent it */
+            status = RUNNING; sender = NOBODY; give_to(w); /* the row stays; while the job runs nobody asks who sent it */
+            note_claim()
         fi
     fi
 }
@@ -371,6 +399,10 @@ end:
     /* A heartbeat between the mark and the publish takes the send for confirmed: reclaim will not look at it then. */
     :: d_step { crashes > 0 && sender == RELAY -> crashes--; sender = DEAD; outgoing = NONE }
     :: d_step { crashes > 0 && sender == RELAY -> crashes--; sender = DEAD_AND_CONFIRMED; outgoing = NONE }
+#endif
+#ifdef LOSSY
+    :: d_step { others > 0 && status == RUNNING && holder < 2 && fence == claimed && my_fence[holder] == fence ->
+        others--; lose_commit() }
 #endif
     :: d_step { others > 0 && in_broker[0] + in_broker[1] > 0 -> others--; wipe() }
     :: d_step { crashes + others > 0 -> crashes = 0; others = 0 } /* no further fault: none may be needed for rescue */

@@ -88,6 +88,14 @@ def test_redelivery_alone_saves_the_jobs_of_dead_workers(tmp_path: Path) -> None
     assert proof.complete
 
 
+def test_a_failover_that_loses_a_claim_leaves_one_holder(tmp_path: Path) -> None:
+    """G2, G3: the attempt that PostgreSQL forgot works on under a fence that nobody is given again."""
+    proof = search(tmp_path, "LOSSY", "G2", "G3")
+    assert not proof.found
+    assert proof.complete
+    assert "my_fence" in search(tmp_path, "LOSSY", "NO_EPOCH", "G2").found, "without an epoch it is given again"
+
+
 @pytest.mark.parametrize(
     ("broken", "claim", "said"),
     [

@@ -24,7 +24,11 @@ PAGE = 1000
 
 @dataclass(frozen=True)
 class End(Generic[Result_co]):
-    """How one child ended: ``succeeded``, ``failed`` or ``cancelled``, and with what."""
+    """How one child ended: ``succeeded``, ``failed`` or ``cancelled``, and with what.
+
+    >>> End(UUID(int=1), status="failed", error="Permanent: no such page").ok
+    False
+    """
 
     id: UUID
     status: str = "succeeded"
@@ -50,6 +54,11 @@ class End(Generic[Result_co]):
 
 class Ends(Sequence[End[Result_co]]):
     """How the children of an earlier phase ended, in the order in which they were submitted.
+
+    >>> def add_up(job: Job, look: Ends[int]) -> int:
+    ...     return sum(end.result for end in look if end.ok)
+    >>> add_up(Job(), [End(UUID(int=1), _result=2), End(UUID(int=2), "failed", "no such page")])  # in a test
+    2
 
     Lazy: they are read while one goes over them. In an ``async def`` phase: ``async for end in look``.
     """

@@ -25,7 +25,7 @@ def prepare_cluster(folder: Path, state: State) -> Path:
         data = _found(folder, state, Path(recorded["place"]))
         _forget_dead_postmaster(data)
         return data
-    place = _reachable_place(folder, unprivileged_account())
+    place = reachable_place(folder, unprivileged_account())
     password = secrets.token_hex(16)
     state.update(place=str(place), password=password, user=USER)
     _initdb(place, password, unprivileged_account())
@@ -57,7 +57,7 @@ def environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
-def _reachable_place(folder: Path, account: Account | None) -> Path:
+def reachable_place(folder: Path, account: Account | None) -> Path:
     """`folder`/postgres, or a folder under /var/tmp if the server's account cannot pass through to it."""
     place = folder / "postgres"
     shutil.rmtree(place, ignore_errors=True)  # left by a first start that was interrupted

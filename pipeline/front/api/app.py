@@ -11,7 +11,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from pipeline.declare.extension import extensions, load
 from pipeline.front.api import dead, events, health, jobs, many, overview, results, schedules, session, stats, workflows
-from pipeline.front.api.control import audit, bulk, phases
+from pipeline.front.api.control import audit, bulk, limits, phases
 from pipeline.front.api.control import workers as control_workers
 from pipeline.front.api.http import errors
 from pipeline.front.api.http.guessing import Guessing
@@ -29,7 +29,7 @@ from pipeline.store.inspect.health import versions
 
 # Before the jobs, whose ids are places in the same paths.
 PARTS = (
-    *(many, jobs, results, signals, workflows, schedules, dead, overview, phases, control_workers, audit, bulk),
+    *(many, jobs, results, signals, workflows, schedules, dead, overview, phases, limits, control_workers, audit, bulk),
     *(events, links, session, health),
 )
 

@@ -16,6 +16,10 @@ PIPED = 200
 
 
 def console() -> Console:
-    """As wide as the terminal, as ``COLUMNS`` says, or wide."""
+    """As wide as the terminal, as ``COLUMNS`` says, or wide.
+
+    >>> console().print("3 orders are not paid")
+    3 orders are not paid
+    """
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     return Console(width=None if known else PIPED)

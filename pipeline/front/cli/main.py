@@ -17,6 +17,7 @@ from pipeline.front.cli import api, audit, keys, phases, run, schedules, verify,
 from pipeline.front.cli.jobs import bulk, dead, show
 from pipeline.front.cli.jobs import commands as jobs
 from pipeline.front.cli.waits import commands as waits
+from pipeline.front.cli.waits import limits
 from pipeline.front.cli.workflows import load_workflows
 from pipeline.front.database import LOCKED, is_locked
 from pipeline.observe import logs
@@ -34,6 +35,7 @@ for part in (
     workers,
     phases,
     keys,
+    limits,
     workflows,
     schedules,
     dead,

@@ -26,7 +26,7 @@ def run(say: Callable[[str], None]) -> None:
     prepare(config)
     _, outbound = broker.open()
     liveness = Liveness(
-        config.dsn,
+        config.session_dsn,
         new_worker_id(config.worker_id or "relay"),
         held=Held(),
         threads=0,

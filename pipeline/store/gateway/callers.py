@@ -27,8 +27,20 @@ class DjangoConnection(Protocol):
     def cursor(self) -> Any: ...
 
 
+class DjangoProxy(Protocol):
+    """``django.db.connection`` as type checkers see it: it passes on whatever it is asked for."""
+
+    def __getattr__(self, item: str) -> Any: ...
+
+
+class AsyncpgPoolConnection(Protocol):
+    """A connection of asyncpg's pool as type checkers see it: its methods are made when it is imported."""
+
+    def _detach(self) -> Any: ...
+
+
 class AsyncpgConnection(Protocol):
-    """A connection of asyncpg, its own or a pool's."""
+    """A connection of asyncpg."""
 
     def is_in_transaction(self) -> bool: ...
 
@@ -44,7 +56,13 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session, scoped_session
 
     SyncCaller: TypeAlias = (
-        Session | scoped_session[Any] | Connection | psycopg.Connection[Any] | psycopg.Cursor[Any] | DjangoConnection
+        Session
+        | scoped_session[Any]
+        | Connection
+        | psycopg.Connection[Any]
+        | psycopg.Cursor[Any]
+        | DjangoConnection
+        | DjangoProxy
     )
     AsyncCaller: TypeAlias = (
         AsyncSession
@@ -53,6 +71,7 @@ if TYPE_CHECKING:
         | psycopg.AsyncConnection[Any]
         | psycopg.AsyncCursor[Any]
         | AsyncpgConnection
+        | AsyncpgPoolConnection
     )
     Caller: TypeAlias = SyncCaller | AsyncCaller | None
 
@@ -128,7 +147,13 @@ async def _later(kind: Kind, caller: Caller, call: Call[Answer]) -> Answer:
 
 @contextmanager
 def readable_errors() -> Iterator[None]:
-    """Turn the errors that our SQL functions raise on purpose into BadInput with their hint."""
+    """Turn the errors that our SQL functions raise on purpose into BadInput with their hint.
+
+    >>> with readable_errors(), engine().begin() as connection:
+    ...     connection.execute(text("SELECT pipeline.submit('no-such-workflow')"))
+    Traceback (most recent call last):
+    pipeline.declare.errors.BadInput: unknown workflow 'no-such-workflow': ...
+    """
     try:
         yield
     except Exception as error:

@@ -15,6 +15,8 @@ REGISTER = """INSERT INTO pipeline.workers (id, host, pid, threads, queues, vers
 TAKE_LOCK = "SELECT pg_advisory_lock('pipeline.workers'::regclass::oid::integer, %s)"
 HEARTBEAT = """SELECT job_id, fence, status
     FROM pipeline.heartbeat(%s, %s::uuid[], %s::bigint[], %s, %s, %s, %s, %s, %s, %s::uuid[])"""
+IS_KNOWN = "SELECT EXISTS (SELECT 1 FROM pipeline.workers WHERE no = %s AND id = %s)"
+NOTE_EPOCH = "SELECT pipeline.note_epoch()"
 LISTEN = "LISTEN pipeline_worker"
 DRAINING = "SELECT draining_at IS NOT NULL FROM pipeline.workers WHERE no = %s"
 REFUND = "SELECT pipeline.refund_crash(%s, %s::uuid[], %s::bigint[])"
@@ -52,6 +54,17 @@ def register(
     assert row is not None
     number: int = row[0]
     return number
+
+
+def is_known(connection: Wire, worker_no: int, worker_id: str) -> bool:
+    """False if PostgreSQL lost the row, and perhaps gave the number to another: it lost its last commits."""
+    row = connection.execute(IS_KNOWN, (worker_no, worker_id)).fetchone()
+    return bool(row and row[0])
+
+
+def note_epoch(connection: Wire) -> None:
+    """Note that this server took over from another, if it did: jobs can be claimed there then. Heartbeats do, too."""
+    connection.execute(NOTE_EPOCH)
 
 
 def take_lock(connection: Wire, worker_no: int) -> None:

@@ -26,6 +26,10 @@ AwaitAnswer = Literal["noted", "ended", "locked", "unknown"]
 class JobStatus:
     """How a job was when it was looked at.
 
+    >>> status = orders.submit({"order": 17}).status()
+    >>> status.phase, status.attempts, status.is_final
+    ('check-stock', 0, False)
+
     ``attempts`` and ``crashes`` are counted in its ``phase``. ``progress`` is what the phase reported: done, total.
     ``wait_reason``: why it does not run just now, and ``due_at`` until when, where it waits for a time.
     """

@@ -47,6 +47,11 @@ Verdict = Literal["fires", "skipped", "waits", "unknown", "moves"]
 class Schedule:
     """A schedule, and how it is.
 
+    >>> schedule(None, "orders", "nightly", "@daily", overlap="skip")
+    >>> [nightly] = schedules(None, "orders", "nightly")
+    >>> nightly.cron, nightly.overlap, nightly.waits
+    ('@daily', 'skip', False)
+
     ``next_at``: its next moment; None while it is paused, has none, or is so new that nobody has worked it out.
     ``waits``: the next moment is there, and waits for an earlier job to end. ``last_at``: the last moment that got a
     job. ``last_job``: the last job, also one beside the moments. ``problem``: why it has none.

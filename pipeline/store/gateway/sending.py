@@ -23,7 +23,7 @@ GIVE_BACK = "SELECT pipeline.unsend(%s::uuid[], %s::bigint[], 'given_back')"
 VOID = """SELECT j.id, a.send, j.send > a.send FROM unnest(%s::uuid[], %s::bigint[]) AS a(id, send)
     JOIN pipeline.jobs j ON j.id = a.id AND j.send >= a.send WHERE j.status IN ('pending', 'retryable')"""
 CONTINUED = text("""SELECT j.id, j.fence FROM unnest(CAST(:jobs AS uuid[]), CAST(:fences AS bigint[])) AS a(id, fence)
-         JOIN pipeline.jobs j ON j.id = a.id AND j.fence = a.fence + 1 AND j.message_phase_id IS NOT NULL
+         JOIN pipeline.jobs j ON j.id = a.id AND pipeline.follows(j.fence, a.fence) AND j.message_phase_id IS NOT NULL
          JOIN pipeline.workers w ON w.id = j.locked_by AND w.no = :worker""")
 
 

@@ -23,6 +23,12 @@ ADDRESS = "SELECT inet_server_addr(), inet_server_port(), oid FROM pg_database W
 SERVER = text("SELECT current_setting('server_version_num')::int, extract(epoch FROM clock_timestamp())")
 DURABLE = text("SELECT current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off'")
 
+# Those of physical replication. A backup that is being made is no standby.
+STANDBYS = text("""SELECT count(*), current_setting('synchronous_standby_names') <> ''
+        AND current_setting('synchronous_commit') NOT IN ('off', 'local')
+    FROM pg_stat_replication r WHERE r.application_name <> 'pg_basebackup' AND NOT EXISTS (
+        SELECT 1 FROM pg_replication_slots s WHERE s.active_pid = r.pid AND s.slot_type = 'logical')""")
+
 
 class Server(NamedTuple):
     """The version as PostgreSQL counts it (160004), and its clock in seconds since 1970."""
@@ -73,6 +79,18 @@ def server(connection: Connection) -> Server:
 def commits_durably(connection: Connection) -> bool:
     """Whether a commit survives the loss of power."""
     return bool(connection.execute(DURABLE).scalar_one())
+
+
+class Standbys(NamedTuple):
+    """How many follow this server, and whether a commit waits for one of them."""
+
+    following: int
+    awaited: bool
+
+
+def standbys(connection: Connection) -> Standbys:
+    """Those that the server shows to everybody."""
+    return Standbys(*connection.execute(STANDBYS).one())
 
 
 def read(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -19,7 +19,7 @@ KEEP_STEP = text("SELECT verdict FROM pipeline.keep_steps(ARRAY[:id], ARRAY[:fen
 KEPT_STEPS = text("SELECT name, value FROM pipeline.steps WHERE job_id = :id AND phase = :phase")
 KEEP_LOG = text("SELECT pipeline.keep_log(:id, :fence, :traceback, :lines)")
 PROGRESS = text("SELECT pipeline.progress(:id, :fence, :done, :total)")
-ALIVE = text("SELECT pipeline.alive(:holder), extract(epoch FROM now() - pg_postmaster_start_time())")
+ALIVE = text("SELECT pipeline.alive(:holder), extract(epoch FROM pipeline.primary_for())")
 LAST_OUTCOME = text("SELECT outcome FROM pipeline.attempts WHERE job_id = :id ORDER BY fence DESC LIMIT 1")
 SPAWN = "SELECT pipeline.spawn(%s, %s, %s, %s, %s::jsonb[], %s, %s)"
 ENDS = text("SELECT id, status, error, result FROM pipeline.ends(:batch, CAST(:after AS uuid), :skip, :most)")
@@ -167,7 +167,7 @@ def take_over(
 
 
 class Alive(NamedTuple):
-    """Whether a worker's lock is held, and for how many seconds PostgreSQL itself has been up."""
+    """Whether a worker's lock is held, and for how many seconds this PostgreSQL has taken writes."""
 
     alive: bool
     up: float

@@ -3,7 +3,7 @@
 GRANT SELECT ON
     pipeline.phases, pipeline.batches, pipeline.batch_ends, pipeline.jobs, pipeline.outbox, pipeline.attempts,
     pipeline.workers, pipeline.rate_limits, pipeline.permits, pipeline.rollups, pipeline.rollup_quarters,
-    pipeline.counter_totals, pipeline.places, pipeline.turns, pipeline.key_turns, pipeline.key_rates, pipeline.keys, pipeline.tags, pipeline.steps, pipeline.signals, pipeline.hooks, pipeline.schedules, pipeline.attempt_logs, pipeline.audit, pipeline.bulk_actions, pipeline.versions, pipeline.installation, pipeline.own_functions, pipeline.granted_roles,
+    pipeline.counter_totals, pipeline.places, pipeline.breakers, pipeline.breaker_failures, pipeline.turns, pipeline.key_turns, pipeline.key_rates, pipeline.keys, pipeline.tags, pipeline.steps, pipeline.signals, pipeline.hooks, pipeline.schedules, pipeline.attempt_logs, pipeline.audit, pipeline.bulk_actions, pipeline.epochs, pipeline.versions, pipeline.installation, pipeline.own_functions, pipeline.granted_roles,
     pipeline.running_jobs, pipeline.processors, pipeline.counters, pipeline.relay_leader, pipeline.maintenance_leader
 TO :"role";
 GRANT EXECUTE ON FUNCTION
@@ -24,6 +24,11 @@ GRANT EXECUTE ON FUNCTION
     pipeline.set_rate_limit(text, double precision, double precision),
     pipeline.pause_rate_limit(text, timestamptz, text),
     pipeline.resume_rate_limit(text),
+    pipeline.unset_rate_limit(text),
+    pipeline.breaker_close(text, uuid),
+    pipeline.list_limits(text, integer),
+    pipeline.limit_reason(text),
+    pipeline.breaker_room(text),
     pipeline.set_key_weight(text, text, integer),
     pipeline.pause_key(text, text, timestamptz),
     pipeline.resume_key(text, text),

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 # A worker's own signs of life go on: it lives in real time.
-TABLES = ["jobs", "outbox", "attempts", "batches", "phases", "rate_limits", "permits", "keys", "signals"]
+TABLES = ["jobs", "outbox", "attempts", "batches", "phases", "rate_limits", "permits", "breakers", "keys", "signals"]
 MOMENTS = """SELECT c.relname, string_agg(format('%%1$I = %%1$I - $1', a.attname), ', ')
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
     WHERE a.atttypid = 'timestamptz'::regtype AND c.relnamespace = 'pipeline'::regnamespace AND c.relkind = 'r'

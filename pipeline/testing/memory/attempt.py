@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pipeline.declare.errors import Misuse
 from pipeline.declare.job import Job
-from pipeline.declare.services import Services
+from pipeline.declare.services import Guard, Services
 from pipeline.journey.attempt import Attempt, AttemptServices, Place
 from pipeline.store.gateway import session
 from pipeline.testing.memory.batches import Batches
@@ -21,6 +21,8 @@ from pipeline.worker.loop_place import LoopServices
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
+
+    from pipeline.declare.waits.limits import Breaker
 
 Answer = TypeVar("Answer")
 
@@ -98,6 +100,9 @@ class MemoryServices(AttemptServices):
         if held := self._row.held(self._fence):
             self._row.waits, self._row.progress = 0, (done, total)
         return held
+
+    def guard(self, breaker: Breaker) -> Guard:
+        return Guard()
 
     def permit_in(self, rate_limit: str, calls: int) -> float:
         return 0.0

@@ -40,7 +40,17 @@ MOST = 10_000
 
 @dataclass(frozen=True)
 class CollectedWrite:
-    """What ``Done(write=…)`` would have written, in a run without a database."""
+    """What ``Done(write=…)`` would have written, in a run without a database.
+
+    >>> books = Workflow("books")
+    >>> @books.phase
+    ... def enter(job: Job) -> Done:
+    ...     return Done(write=[text("INSERT INTO books VALUES (17)")])
+    >>> job = run.submit(books)
+    >>> run.drain()
+    >>> [(write.job_id == job.id, write.phase) for write in run.writes]
+    [(True, 'enter')]
+    """
 
     job_id: UUID
     phase: str
@@ -53,6 +63,12 @@ class CollectedWrite:
 
 class MemoryRun(Run):
     """Jobs in memory. ``drain`` runs one attempt after the other, in the thread that calls it.
+
+    >>> job = run.submit(orders, {"order": 17})
+    >>> run.kill_at("charge")
+    >>> run.drain()
+    >>> job.outcomes
+    [('check-stock', 'succeeded'), ('charge', 'crashed'), ('charge', 'succeeded')]
 
     ``writes``: what phases would have written, oldest first, where the run has no database.
     """
@@ -198,12 +214,12 @@ def in_memory(engine: Engine | None = None) -> Iterator[MemoryRun]:
     """Run workflows without servers, for as long as the ``with`` block lasts.
 
     >>> with in_memory() as run:
-    ...     job = run.submit(orders, {"order": 17})
+    ...     job = run.submit(orders, {"order": 17}, delay=timedelta(hours=1))
     ...     run.drain()
-    ...     assert job.status == "retryable"
-    ...     run.advance(minutes=5)
+    ...     assert job.status == "pending"
+    ...     run.advance(hours=1)
     ...     run.drain()
-    ...     assert job.result == {"left": 3}
+    ...     assert job.results["check-stock"] == {"left": 3}
 
     ``engine``: the application's database, of any kind that SQLAlchemy knows (SQLite's will do). ``Done(write=…)``
     commits to it together with the job's step, and ``job.read`` and ``job.keep`` use it. Without one, writes are

@@ -207,6 +207,7 @@ def _attempt(order: dict[str, Any], spec: PhaseSpec) -> Attempt:
         trace_id=order["trace_id"],
         span_id=order["span_id"],
         first=order["first"],
+        rate_limit=order["rate_limit"],
         delivery=None,  # type: ignore[arg-type]  # the message stays with the worker
     )
 

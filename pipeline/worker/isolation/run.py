@@ -141,6 +141,7 @@ def _order(worker: WorkerProcess, attempt: Attempt) -> bytes:
         "crashes": attempt.crashes,
         "priority": attempt.priority,
         "first": attempt.first,
+        "rate_limit": attempt.rate_limit,
         "body": attempt.body,
         "results": attempt.results,
         "trace_id": attempt.trace_id,

@@ -19,7 +19,12 @@ def encode_cursor(*place: Place) -> str:
 
 
 def decode_cursor(cursor: str | None, *kinds: Callable[[Any], Any]) -> tuple[Any, ...] | None:
-    """The place in a cursor, each part read by its kind (``UUID``, ``str``, ``int`` …). None without a cursor."""
+    """The place in a cursor, each part read by its kind (``UUID``, ``str``, ``int`` …). None without a cursor.
+
+    >>> decode_cursor("forged", int)
+    Traceback (most recent call last):
+    pipeline.front.api.http.problem.Problem: cursor: it is not one that this list gave out; begin again without it
+    """
     if cursor is None:
         return None
     try:

@@ -59,6 +59,13 @@ def _near(value: datetime) -> datetime:
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=60)]
 Text = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")]
+"""The type of a field: a text of 1 to 1,000 characters that PostgreSQL can store.
+
+>>> class Parcel(BaseModel):
+...     item: Text
+>>> Parcel(item="a lamp").item
+'a lamp'
+"""
 Body = Annotated[dict[str, Any], AfterValidator(is_json)]
 Moment = Annotated[AwareDatetime, AfterValidator(_near), BeforeValidator(_is_text)]
 Seconds = Annotated[float, Field(gt=0, lt=1e9, strict=True, description="seconds")]

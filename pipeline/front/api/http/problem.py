@@ -16,7 +16,12 @@ LONGEST = 2000
 
 
 class Problem(Exception):
-    """Raise it anywhere in an endpoint. ``extras`` become members of the JSON beside title and detail."""
+    """Raise it anywhere in an endpoint. ``extras`` become members of the JSON beside title and detail.
+
+    >>> raise Problem(402, "Not paid", "order 17 has not been paid", order=17)
+    Traceback (most recent call last):
+    pipeline.front.api.http.problem.Problem: order 17 has not been paid
+    """
 
     def __init__(
         self, status: int, title: str, detail: str = "", *, headers: Mapping[str, str] | None = None, **extras: Any
@@ -40,12 +45,21 @@ def path_of(request: Request) -> str:
 
 
 def not_found(thing: str, name: object) -> Problem:
-    """404, naming what was looked for."""
+    """404, naming what was looked for.
+
+    >>> raise not_found("order", 17)
+    Traceback (most recent call last):
+    pipeline.front.api.http.problem.Problem: there is no order 17; was it deleted or pruned?
+    """
     return Problem(404, f"No such {thing}", f"there is no {thing} {name}; was it deleted or pruned?")
 
 
 def conflict(detail: str) -> Problem:
-    """409: the thing is in a state in which this cannot be done."""
+    """409: the thing is in a state in which this cannot be done.
+
+    >>> conflict("order 17 has been sent").status
+    409
+    """
     return Problem(409, "Not possible now", detail)
 
 
@@ -72,7 +86,11 @@ def from_status(status: int, detail: object, headers: Mapping[str, str] | None) 
 
 
 def invalid(errors: Sequence[Mapping[str, Any]]) -> Problem:
-    """422 with each wrong field by name. The values themselves are not repeated: they may be secret or huge."""
+    """422 with each wrong field by name. The values themselves are not repeated: they may be secret or huge.
+
+    >>> invalid([{"loc": ("body", "item"), "msg": "is too long"}]).detail
+    'body.item: is too long'
+    """
     found = [
         {"where": ".".join(str(part)[:80] for part in error["loc"][:8]), "what": str(error["msg"])[:300]}
         for error in errors[:20]

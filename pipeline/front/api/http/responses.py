@@ -42,7 +42,12 @@ SCHEMA: dict[str, Any] = {
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """For ``responses=`` of a router or an endpoint."""
+    """For ``responses=`` of a router or an endpoint.
+
+    >>> @router.delete("/v1/parcels/{number}", responses=problems(404, 409))
+    ... def remove(_: Operator, number: int) -> None:
+    ...     raise conflict(f"parcel {number} has been sent")
+    """
     schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
     # Where a wrong token is refused, too many of them are.
     told = sorted({*statuses, 429}) if 401 in statuses else statuses

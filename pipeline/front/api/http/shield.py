@@ -89,7 +89,13 @@ class Meter:
 
 
 def allow_body(request: Request, most: int) -> None:
-    """Let this request bring up to ``most`` bytes: for an endpoint that reads ``request.stream()`` piece by piece."""
+    """Let this request bring up to ``most`` bytes: for an endpoint that reads ``request.stream()`` piece by piece.
+
+    >>> @router.put("/v1/parcels/picture")
+    ... async def picture(_: Operator, request: Request) -> int:
+    ...     allow_body(request, 10_000_000)
+    ...     return len(await request.body())
+    """
     meter: Meter = request.state.meter
     meter.limit = most
 

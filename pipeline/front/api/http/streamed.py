@@ -8,7 +8,13 @@ from anyio import from_thread
 
 
 def pieces(stream: AsyncIterator[bytes]) -> Iterator[bytes]:
-    """The pieces as they come. To be used in a worker thread of the event loop that serves the request."""
+    """The pieces as they come. To be used in a worker thread of the event loop that serves the request.
+
+    >>> @router.put("/v1/parcels/list")
+    ... def upload(_: Operator, request: Request) -> int:
+    ...     allow_body(request, 1_000_000_000)
+    ...     return sum(len(piece) for piece in pieces(request.stream()))
+    """
 
     async def next_piece() -> bytes | None:
         return await anext(stream, None)

@@ -26,6 +26,7 @@ FACTS = (
     "attempts",
     "crashes",
     "priority",
+    "rate_limit",
     "trace_id",
     "idempotency_key",
     "expires_at",

@@ -9,10 +9,17 @@ CREATE OR REPLACE FUNCTION pipeline.heartbeat(p_worker text, p_jobs uuid[], p_fe
 RETURNS TABLE (job_id uuid, fence bigint, status text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
+    -- The first after a failover, by whoever has taken its lock there.
+    PERFORM pipeline.note_epoch();
     UPDATE pipeline.workers SET heartbeat_at = now(), confirmed_at = least(p_confirmed, heartbeat_at), counters = p_counters,
                        not_consuming = p_not_consuming, unstarted = p_unstarted, stuck = p_stuck, memory = p_memory,
                        stuck_jobs = p_stuck_jobs, stopped_at = NULL, died = false
     WHERE id = p_worker;
+    -- A failover may have lost the ends of attempts: their jobs name a holder that does not run them any more. Whoever
+    -- runs one has beaten for it since.
+    PERFORM pipeline.crash(j.id, j.fence, 'released', 'a failover of PostgreSQL lost how this attempt ended', false)
+    FROM pipeline.running_jobs j, (SELECT max(e.began_at) AS at FROM pipeline.epochs e) began
+    WHERE j.locked_by = p_worker AND j.heartbeat_at < began.at AND began.at < now() - interval '30 seconds' AND j.id <> ALL (p_jobs);
     RETURN QUERY
     WITH mine AS (
         SELECT a.id, a.fence FROM unnest(p_jobs, p_fences) AS a(id, fence)

@@ -11,9 +11,9 @@ BEGIN
     PERFORM pipeline.leave_places(ARRAY[p_job]);
     INSERT INTO pipeline.outbox AS o (job_id, phase_id, priority, due_at, reason, rate_limit, turns_id, key, has_turn)
     SELECT p_job, ph.id, p_priority,
-           CASE WHEN v_due IS NOT NULL THEN v_due WHEN t.id IS NOT NULL OR pipeline.has_rate(j.rate_limit) THEN 'infinity' END,
+           CASE WHEN v_due IS NOT NULL THEN v_due WHEN t.id IS NOT NULL OR pipeline.waits_at_limit(j.rate_limit, ph.id) THEN 'infinity' END,
            CASE WHEN v_due IS NOT NULL THEN p_reason WHEN t.id IS NOT NULL THEN 'key'
-                WHEN pipeline.has_rate(j.rate_limit) THEN 'rate_limit' ELSE p_reason END,
+                WHEN pipeline.waits_at_limit(j.rate_limit, ph.id) THEN 'rate_limit' ELSE p_reason END,
            CASE WHEN t.id IS NULL THEN j.rate_limit END,
            t.id, CASE WHEN t.id IS NOT NULL THEN pipeline.key_in(j.body, t.field) END, CASE WHEN t.id IS NOT NULL THEN false END
     FROM pipeline.phases ph JOIN pipeline.jobs j ON j.id = p_job LEFT JOIN pipeline.turns t ON t.id = ph.turns_id

@@ -43,6 +43,9 @@ DECLARE
     v_keys text[];
     v_holders uuid[];
     v_field text;
+    -- The one that was given, or the phase's; where its name is made from the body, each job has its own.
+    v_limit text := coalesce(p_rate_limit, CASE WHEN position('{' IN v_phase.rate_limit) = 0 THEN v_phase.rate_limit END);
+    v_template text := CASE WHEN v_limit IS NULL THEN v_phase.rate_limit END;
 BEGIN
     IF p_priority NOT BETWEEN 0 AND 9 THEN
         RAISE EXCEPTION USING ERRCODE = 'PL002', MESSAGE = format('priority %s is outside 0 … 9', p_priority),
@@ -74,7 +77,7 @@ BEGIN
         END IF;
     END IF;
     -- Under a rate limit with a rate a job waits for its place in the order, not for a time.
-    IF p_rate_limit IS NOT NULL AND v_due IS NULL AND pipeline.has_rate(p_rate_limit) THEN
+    IF v_due IS NULL AND pipeline.waits_at_limit(v_limit, v_phase.id) THEN
         v_due := 'infinity';
         v_reason := 'rate_limit';
     END IF;
@@ -87,15 +90,18 @@ BEGIN
                           trace_id, span_id, next_retry_at, rate_limit, tags, expires_at)
         SELECT f.id, p_workflow, v_phase.phase, f.body, p_priority, p_batch, v_phase.max_attempts, f.key,
                coalesce(v_trace, replace(f.id::text, '-', '')),
-               coalesce(v_span, right(replace(f.id::text, '-', ''), 16)), v_moment, p_rate_limit, v_tags, v_expires
+               coalesce(v_span, right(replace(f.id::text, '-', ''), 16)), v_moment,
+               CASE WHEN v_template IS NULL THEN v_limit ELSE pipeline.limit_name(v_template, f.body) END, v_tags, v_expires
         FROM unnest(v_ids, p_bodies, v_keys, v_holders) AS f(id, body, key, holder)
         WHERE f.holder IS NULL OR f.holder = f.id
-        RETURNING jobs.id, jobs.body
+        RETURNING jobs.id, jobs.body, jobs.rate_limit
     )
     INSERT INTO pipeline.outbox (job_id, phase_id, priority, due_at, reason, rate_limit, expires_at, turns_id, key, has_turn)
-    SELECT a.id, v_phase.id, p_priority, v_due, v_reason, CASE WHEN v_field IS NULL THEN p_rate_limit END, v_expires,
+    SELECT a.id, v_phase.id, p_priority, CASE WHEN w.waits THEN 'infinity' ELSE v_due END, CASE WHEN w.waits THEN 'rate_limit' ELSE v_reason END,
+           CASE WHEN v_field IS NULL THEN a.rate_limit END, v_expires,
            v_phase.turns_id, CASE WHEN v_field IS NOT NULL THEN pipeline.key_in(a.body, v_field) END, CASE WHEN v_field IS NOT NULL THEN false END
-    FROM added a;
+    FROM added a CROSS JOIN LATERAL (
+        SELECT v_template IS NOT NULL AND v_due IS NULL AND pipeline.waits_at_limit(a.rate_limit, v_phase.id) AS waits) w;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     IF v_replaces THEN
         PERFORM pipeline.replace_unsent(v_holders, v_ids, p_bodies, p_priority, v_moment, v_due, v_reason, p_rate_limit, v_tags, v_expires);
@@ -114,7 +120,7 @@ BEGIN
     -- and looks again when this transaction has ended. Where the first of the keys is taken, it is not known which of
     -- these jobs is the first.
     IF v_count > 0 AND (v_phase.pool IS NOT NULL OR v_phase.throttle_count IS NOT NULL OR v_due IS NOT NULL
-                        OR v_keys IS NOT NULL OR pipeline.is_first(v_phase.id, p_priority::smallint, v_ids[1])) THEN
+                        OR v_template IS NOT NULL OR v_keys IS NOT NULL OR pipeline.is_first(v_phase.id, p_priority::smallint, v_ids[1])) THEN
         PERFORM pipeline.wake();
     END IF;
     FOREACH v_id IN ARRAY coalesce(v_holders, v_ids) LOOP RETURN NEXT v_id; END LOOP;
@@ -179,10 +185,12 @@ BEGIN
     IF EXISTS (SELECT 1 FROM pipeline.outbox d WHERE d.due_at <= now()) THEN
         -- A job with a key waits for its turn next. One whose rate limit has a rate waits for that, unless it waited for a
         -- permit of its own: it has that now.
-        UPDATE pipeline.outbox o SET (due_at, reason, waits_for) = (
+        UPDATE pipeline.outbox o SET (due_at, reason, waits_for, rate_limit) = (
             SELECT CASE WHEN q.again OR o.has_turn IS FALSE THEN 'infinity'::timestamptz END,
-                   CASE WHEN o.has_turn IS FALSE THEN 'key' WHEN q.again THEN 'rate_limit' ELSE o.reason END, NULL
-            FROM (SELECT o.reason IS DISTINCT FROM 'rate_limit' AND pipeline.has_rate(o.rate_limit) AS again) q)
+                   CASE WHEN o.has_turn IS FALSE THEN 'key' WHEN q.again THEN 'rate_limit' ELSE o.reason END, NULL, l.name
+            FROM (SELECT CASE WHEN o.waits_for IS NULL OR o.has_turn IS FALSE THEN o.rate_limit
+                              ELSE (SELECT j.rate_limit FROM pipeline.jobs j WHERE j.id = o.job_id) END AS name) l
+            CROSS JOIN LATERAL (SELECT o.reason IS DISTINCT FROM 'rate_limit' AND pipeline.waits_at_limit(l.name, o.phase_id) AS again) q)
         WHERE o.job_id = ANY (ARRAY(
             SELECT d.job_id FROM pipeline.outbox d WHERE d.due_at <= now() ORDER BY d.due_at LIMIT p_most FOR UPDATE SKIP LOCKED));
     END IF;

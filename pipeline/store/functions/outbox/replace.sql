@@ -65,15 +65,18 @@ BEGIN
     IF v_jobs IS NULL THEN RETURN; END IF;
     DELETE FROM pipeline.tags t USING pipeline.jobs j
     WHERE j.id = ANY (v_jobs) AND t.job_id = j.id AND t.tag = ANY (j.tags) AND t.tag <> ALL (coalesce(p_tags, '{}'));
-    UPDATE pipeline.jobs j SET body = n.body, priority = p_priority, tags = p_tags, expires_at = p_expires, rate_limit = p_rate_limit,
+    UPDATE pipeline.jobs j SET body = n.body, priority = p_priority, tags = p_tags, expires_at = p_expires,
+        rate_limit = coalesce(p_rate_limit, (SELECT pipeline.limit_name(ph.rate_limit, n.body) FROM pipeline.phases ph WHERE ph.workflow = j.workflow AND ph.position = 1)),
         next_retry_at = p_moment, updated_at = now()
     FROM unnest(v_jobs, v_bodies) AS n(job, body) WHERE j.id = n.job;
-    UPDATE pipeline.outbox o SET priority = p_priority, due_at = p_due, reason = p_reason, expires_at = p_expires,
-        rate_limit = CASE WHEN t.id IS NULL THEN p_rate_limit END, turns_id = t.id,
+    UPDATE pipeline.outbox o SET priority = p_priority, expires_at = p_expires,
+        due_at = CASE WHEN w.waits THEN 'infinity' ELSE p_due END, reason = CASE WHEN w.waits THEN 'rate_limit' ELSE p_reason END,
+        rate_limit = CASE WHEN t.id IS NULL THEN j.rate_limit END, turns_id = t.id,
         key = CASE WHEN t.id IS NOT NULL THEN pipeline.key_in(n.body, t.field) END, has_turn = CASE WHEN t.id IS NOT NULL THEN false END
     FROM unnest(v_jobs, v_bodies) AS n(job, body)
          JOIN pipeline.jobs j ON j.id = n.job JOIN pipeline.phases ph ON ph.workflow = j.workflow AND ph.position = 1
          LEFT JOIN pipeline.turns t ON t.id = ph.turns_id
+         CROSS JOIN LATERAL (SELECT p_due IS NULL AND t.id IS NULL AND pipeline.waits_at_limit(j.rate_limit, ph.id) AS waits) w
     WHERE o.job_id = n.job;
     PERFORM pipeline.wake();
 END $$;

@@ -48,25 +48,31 @@ DECLARE
     v_permits integer;
     v_out integer;
     v_portion integer;
+    v_one_by_one integer;
 BEGIN
     unclaimed := false;
-    SELECT * INTO v_rate_limit FROM pipeline.rate_limits WHERE name = p_rate_limit;
+    v_rate_limit := pipeline.rate_limit_named(p_rate_limit, p_phase);
     IF v_rate_limit.paused_until > now() THEN
         room := 0;
         seconds := CASE WHEN v_rate_limit.paused_until < 'infinity' THEN extract(epoch FROM v_rate_limit.paused_until - now()) END;
         RETURN;
     END IF;
     seconds := 0;
+    v_one_by_one := pipeline.breaker_room(p_rate_limit);
+    IF v_one_by_one IS NOT NULL THEN
+        -- While it is open, what runs began before that, and says nothing. Once it has closed, so many run at once.
+        room := greatest(v_one_by_one - pipeline.out_under_limit(p_rate_limit, p_phase, v_one_by_one > 1), 0);
+        IF room = 0 THEN
+            seconds := 1; unclaimed := true;
+            RETURN;
+        END IF;
+    END IF;
     IF v_rate_limit.rate IS NULL THEN RETURN; END IF;
+    v_out := pipeline.out_under_limit(p_rate_limit, p_phase, false);
     v_ahead := extract(epoch FROM greatest(pipeline.next_permit_at(v_rate_limit, now()),
                                            now() - make_interval(secs => (v_rate_limit.burst - 1) / v_rate_limit.rate)) - now());
     v_permits := CASE WHEN v_ahead > pipeline.horizon() THEN 0 ELSE floor((pipeline.horizon() - v_ahead) * v_rate_limit.rate) + 1 END;
-    SELECT count(*) INTO v_out FROM (
-        SELECT 1 FROM pipeline.outbox o WHERE o.rate_limit = p_rate_limit AND o.sent_at IS NOT NULL AND o.phase_id = p_phase
-            AND (SELECT j.status FROM pipeline.jobs j WHERE j.id = o.job_id) <> 'running'
-        UNION ALL
-        SELECT 1 FROM pipeline.outbox o WHERE o.rate_limit = p_rate_limit AND o.sent_at IS NULL AND o.due_at IS NULL AND o.phase_id = p_phase) s;
-    room := greatest(v_permits - v_out, 0);
+    room := least(greatest(v_permits - v_out, 0), room);
     -- Half a horizon's worth at a time: a fast rate limit is looked at eight times a second and not for each of its permits.
     v_portion := greatest(ceil(v_rate_limit.rate * pipeline.horizon() / 2), 1);
     IF room >= v_portion THEN RETURN; END IF;
@@ -77,6 +83,15 @@ BEGIN
     -- Many slow rate limits together do not wake the relay more often than this either.
     seconds := greatest((v_out + v_portion - 1) / v_rate_limit.rate - pipeline.horizon() + v_ahead, 0.05);
 END $$;
+
+-- How many jobs of a rate limit were let through at the gate of a phase: those that are not claimed yet, or those that run as well.
+CREATE OR REPLACE FUNCTION pipeline.out_under_limit(p_rate_limit text, p_phase integer, p_running boolean) RETURNS integer LANGUAGE sql STABLE AS $$
+    SELECT count(*)::integer FROM (
+        SELECT 1 FROM pipeline.outbox o WHERE o.rate_limit = p_rate_limit AND o.sent_at IS NOT NULL AND o.phase_id = p_phase
+            AND (p_running OR (SELECT j.status FROM pipeline.jobs j WHERE j.id = o.job_id) <> 'running')
+        UNION ALL
+        SELECT 1 FROM pipeline.outbox o WHERE o.rate_limit = p_rate_limit AND o.sent_at IS NULL AND o.due_at IS NULL AND o.phase_id = p_phase) s
+$$;
 
 -- Called by the gate: let the first of each rate limit through, as many as have a permit soon.
 CREATE OR REPLACE FUNCTION pipeline.admit_rate_limited(p_most integer) RETURNS void LANGUAGE plpgsql AS $$

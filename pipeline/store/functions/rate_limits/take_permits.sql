@@ -12,11 +12,18 @@ LANGUAGE plpgsql SET lock_timeout = '1s' AS $$
 DECLARE
     v_rate_limit pipeline.rate_limits;
     v_now timestamptz;
+    v_phase integer;
     v_kept pipeline.permits;
     v_mine boolean;
     v_first timestamptz;
 BEGIN
-    SELECT * INTO v_rate_limit FROM pipeline.rate_limits WHERE name = p_rate_limit FOR NO KEY UPDATE;
+    SELECT ph.id INTO v_phase FROM pipeline.jobs j JOIN pipeline.phases ph ON ph.workflow = j.workflow AND ph.phase = j.phase WHERE j.id = p_job;
+    PERFORM 1 FROM pipeline.rate_limits WHERE name = p_rate_limit FOR NO KEY UPDATE;
+    IF NOT FOUND AND (pipeline.rate_limit_named(p_rate_limit, v_phase)).rate IS NOT NULL THEN
+        INSERT INTO pipeline.rate_limits (name, template) VALUES (p_rate_limit, pipeline.template_of(p_rate_limit, v_phase)) ON CONFLICT (name) DO NOTHING;
+        PERFORM 1 FROM pipeline.rate_limits WHERE name = p_rate_limit FOR NO KEY UPDATE;
+    END IF;
+    v_rate_limit := pipeline.rate_limit_named(p_rate_limit, v_phase);
     v_now := clock_timestamp();
     IF v_rate_limit.paused_until > v_now THEN
         granted := 0; wait := extract(epoch FROM least(v_rate_limit.paused_until, v_now + interval '366 days') - v_now);

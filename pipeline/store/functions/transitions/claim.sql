@@ -5,15 +5,17 @@
 CREATE OR REPLACE FUNCTION pipeline.claim(
     p_worker text, p_ids uuid[], p_queues text[], p_sends bigint[], p_deliveries bigint[], p_sent timestamptz[])
 RETURNS TABLE (place integer, verdict text, fence bigint, attempts integer, max_attempts integer, crashes integer,
-               isolated boolean, priority smallint, holder text, body jsonb, result jsonb, trace_id text, span_id text)
-LANGUAGE plpgsql AS $$
+               isolated boolean, priority smallint, holder text, body jsonb, result jsonb, trace_id text, span_id text, rate_limit text)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
+DECLARE
+    v_epoch bigint := pipeline.epoch();
 BEGIN
     RETURN QUERY
     WITH seen AS MATERIALIZED (
         SELECT j.* FROM pipeline.jobs j WHERE j.id = ANY (p_ids) FOR NO KEY UPDATE SKIP LOCKED
     ), looked AS (
-        SELECT a.place::integer AS place, a.id, a.delivery, a.sent_at, s.id IS NOT NULL AS free, s.locked_by AS holder,
+        SELECT a.place::integer AS place, a.id, a.delivery, ph.rate_limit AS template, a.sent_at, s.id IS NOT NULL AS free, s.locked_by AS holder,
                ph.isolated OR s.crashes > 0 AS isolated,
                CASE
                    WHEN s.id IS NULL THEN 'unknown_job'
@@ -44,7 +46,7 @@ BEGIN
         FROM looked k
     ), taken AS (
         UPDATE pipeline.jobs j
-        SET status = 'running', fence = j.fence + 1, locked_by = p_worker, locked_at = now(), heartbeat_at = now(),
+        SET status = 'running', fence = pipeline.next_fence(j.fence, v_epoch), locked_by = p_worker, locked_at = now(), heartbeat_at = now(),
             updated_at = now(), sent_at = coalesce(g.sent_at, now()), delivery = g.delivery, isolated = g.isolated
         FROM judged g WHERE j.id = g.id AND g.verdict = 'ready' AND NOT g.again RETURNING j.id, j.fence
     ), early AS (
@@ -63,7 +65,9 @@ BEGIN
            coalesce(t.fence, s.fence), s.attempts, s.max_attempts, s.crashes,
            CASE WHEN g.verdict = 'ready' THEN g.isolated ELSE s.isolated END, s.priority,
            CASE WHEN g.again THEN p_worker ELSE g.holder END,
-           CASE WHEN g.verdict IN ('ready', 'claimed') THEN s.body END, s.result, s.trace_id, s.span_id
+           CASE WHEN g.verdict IN ('ready', 'claimed') THEN s.body END, s.result, s.trace_id, s.span_id,
+           -- Of a job that waited before its phase had a rate limit; empty if its body does not fill the name.
+           coalesce(s.rate_limit, CASE WHEN g.template IS NOT NULL THEN coalesce(pipeline.limit_name(g.template, s.body), '') END)
     FROM judged g LEFT JOIN seen s ON s.id = g.id LEFT JOIN taken t ON t.id = g.id CROSS JOIN waiting
     ORDER BY g.place;
 END $$;

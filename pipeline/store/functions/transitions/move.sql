@@ -35,17 +35,17 @@ BEGIN
     PERFORM pipeline.leave_places(v_waiting);
     UPDATE pipeline.jobs j SET phase = v_to.phase, max_attempts = v_to.max_attempts, attempts = 0, crashes = 0, waits = 0,
         send = j.send + 1, updated_at = now(),
-        -- The rate limit is the first phase's outside system.
-        rate_limit = CASE WHEN v_to.position = 1 THEN j.rate_limit END
+        rate_limit = coalesce(pipeline.limit_name(v_to.rate_limit, j.body), CASE WHEN v_to.position = 1 THEN j.rate_limit END)
     WHERE j.id = ANY (v_waiting);
     -- It goes through the phases from there on as if for the first time.
     DELETE FROM pipeline.steps WHERE job_id = ANY (v_waiting);
     UPDATE pipeline.outbox o SET phase_id = v_to.id, sent_at = NULL, sent_by = NULL,
         reason = CASE WHEN o.due_at IS NULL THEN 'moved' ELSE o.reason END,
-        -- Whoever waited for that rate limit's rate no longer has a rate_limit.
-        due_at = CASE WHEN o.due_at = 'infinity' AND o.waits_for IS NULL AND o.has_turn IS NOT FALSE AND v_to.position <> 1 THEN NULL ELSE o.due_at END,
-        rate_limit = CASE WHEN v_to.position = 1 THEN o.rate_limit END
-    WHERE o.job_id = ANY (v_waiting);
+        -- Whoever waited for a rate limit waits for that of the new phase, if it has one.
+        due_at = CASE WHEN o.waits_for IS NOT NULL OR o.has_turn IS FALSE OR o.due_at < 'infinity' THEN o.due_at
+                      WHEN pipeline.waits_at_limit(j.rate_limit, v_to.id) THEN 'infinity' END,
+        rate_limit = CASE WHEN o.waits_for IS NULL AND o.has_turn IS NOT FALSE THEN j.rate_limit END
+    FROM pipeline.jobs j WHERE o.job_id = ANY (v_waiting) AND j.id = o.job_id;
     moved := coalesce(cardinality(v_waiting), 0);
     running := coalesce(running, 0);
     locked := coalesce(cardinality(v_found), 0) - running - moved;

@@ -18,7 +18,10 @@ BEGIN
     IF v_job.idempotency_key IS NOT NULL AND NOT pipeline.take_key_again(v_job) THEN RETURN false; END IF;
     UPDATE pipeline.jobs SET status = 'pending', attempts = 0, crashes = 0, waits = 0, send = send + 1, completed_at = NULL,
         error_message = NULL, ready_at = now(), updated_at = now(), next_retry_at = p_due, wait_reason = v_reason,
-        body = coalesce(p_body, body)
+        body = coalesce(p_body, body),
+        -- Where its name was made from the old body, it is made from the new one.
+        rate_limit = CASE WHEN p_body IS NOT NULL AND rate_limit = (pipeline.limit_of(v_job.workflow, v_job.phase, v_job.body))
+                          THEN pipeline.limit_of(v_job.workflow, v_job.phase, p_body) ELSE rate_limit END
     WHERE id = p_id;
     PERFORM pipeline.enqueue(p_id, v_job.workflow, v_job.phase, v_job.priority, p_due, v_reason);
     IF v_job.waited_for IS NOT NULL THEN

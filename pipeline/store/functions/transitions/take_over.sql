@@ -39,7 +39,7 @@ BEGIN
     PERFORM pipeline.record_attempt(v_job, CASE WHEN v_left THEN 'released' ELSE 'crashed' END,
         format('worker %s %s', p_holder, CASE WHEN v_left THEN 'stopped before it could settle this job'
                                               ELSE 'died while it ran this job' END));
-    UPDATE pipeline.jobs SET fence = fence + 1, crashes = v_crashes, locked_by = p_worker, locked_at = now(),
+    UPDATE pipeline.jobs SET fence = pipeline.next_fence(fence, pipeline.epoch()), crashes = v_crashes, locked_by = p_worker, locked_at = now(),
         heartbeat_at = now(), ready_at = now(), sent_at = now(), next_retry_at = NULL, wait_reason = NULL,
         updated_at = now(), delivery = p_delivery, isolated = v_phase.isolated OR v_crashes > 0
     WHERE id = p_id;

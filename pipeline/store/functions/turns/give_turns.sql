@@ -163,7 +163,7 @@ BEGIN
     IF cardinality(v_jobs) = 0 THEN RETURN 0; END IF;
     UPDATE pipeline.outbox o SET (has_turn, rate_limit, due_at, reason) = (
         SELECT true, j.rate_limit, CASE WHEN w.waits THEN 'infinity'::timestamptz END, CASE WHEN w.waits THEN 'rate_limit' END
-        FROM pipeline.jobs j CROSS JOIN LATERAL (SELECT pipeline.has_rate(j.rate_limit) AS waits) w WHERE j.id = o.job_id)
+        FROM pipeline.jobs j CROSS JOIN LATERAL (SELECT pipeline.waits_at_limit(j.rate_limit, p_phase) AS waits) w WHERE j.id = o.job_id)
     WHERE o.job_id = ANY (v_jobs);
     IF p_turns.rate_count IS NOT NULL THEN
         -- After a stall no more than ever: a moment that has passed is nobody's.

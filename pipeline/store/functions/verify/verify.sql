@@ -104,8 +104,36 @@ BEGIN
     LOOP
         problem := 'waits for what has come'; subject := v_row.job_id; detail := v_row.waits_for;
         IF p_repair AND NOT pipeline.deliver(v_row.job_id) THEN
-            UPDATE pipeline.outbox o SET waits_for = NULL, due_at = CASE WHEN o.has_turn IS FALSE THEN 'infinity'::timestamptz END WHERE o.job_id = v_row.job_id AND o.waits_for = v_row.waits_for;
+            UPDATE pipeline.outbox o SET (waits_for, due_at, rate_limit) = (
+                SELECT NULL, CASE WHEN o.has_turn IS FALSE OR pipeline.waits_at_limit(j.rate_limit, o.phase_id) THEN 'infinity'::timestamptz END,
+                       CASE WHEN o.has_turn IS NOT FALSE THEN j.rate_limit END FROM pipeline.jobs j WHERE j.id = o.job_id)
+            WHERE o.job_id = v_row.job_id AND o.waits_for = v_row.waits_for;
             PERFORM pipeline.wake();
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    FOR v_row IN
+        SELECT o.job_id, j.rate_limit, CASE WHEN o.rate_limit IS NULL THEN 'waits for no end' ELSE 'waits for another rate limit than its own' END AS wrong
+        FROM pipeline.outbox o JOIN pipeline.jobs j ON j.id = o.job_id
+        WHERE o.sent_at IS NULL AND o.waits_for IS NULL AND o.has_turn IS NOT FALSE
+            AND ((o.due_at = 'infinity' AND o.rate_limit IS NULL) OR o.rate_limit <> coalesce(j.rate_limit, ''))
+        ORDER BY o.job_id FOR NO KEY UPDATE OF o SKIP LOCKED
+    LOOP
+        problem := v_row.wrong; subject := v_row.job_id; detail := coalesce(v_row.rate_limit, 'it has none');
+        IF p_repair THEN
+            UPDATE pipeline.outbox o SET due_at = now(), rate_limit = v_row.rate_limit WHERE o.job_id = v_row.job_id;
+            PERFORM pipeline.wake();
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    FOR v_row IN
+        SELECT l.name, l.paused_until FROM pipeline.rate_limits l JOIN pipeline.breakers b ON b.name = l.name
+        WHERE l.pause_reason = 'breaker' AND l.paused_until > now()
+            AND l.paused_until > coalesce(greatest(b.open_until, b.probe_until), '-infinity') ORDER BY l.name
+    LOOP
+        problem := 'rate limit that its breaker does not hold any more'; subject := v_row.name; detail := format('paused until %s', v_row.paused_until);
+        IF p_repair THEN
+            PERFORM pipeline.end_breaker_pause(v_row.name);
         END IF;
         RETURN NEXT;
     END LOOP;

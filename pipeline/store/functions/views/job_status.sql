@@ -11,8 +11,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                     WHEN o.due_at <= now() THEN pipeline.gate_reason(ph)
                     WHEN o.waits_for IS NOT NULL THEN split_part(o.waits_for, ':', 1)
                     WHEN o.due_at = 'infinity' AND o.has_turn IS FALSE THEN 'key'
-                    WHEN o.due_at = 'infinity' THEN coalesce(
-                        (SELECT l.pause_reason FROM pipeline.rate_limits l WHERE l.name = o.rate_limit AND l.paused_until > now()), 'rate_limit')
+                    WHEN o.due_at = 'infinity' THEN pipeline.limit_reason(o.rate_limit)
                     WHEN o.due_at IS NOT NULL THEN coalesce(j.wait_reason, o.reason, 'scheduled')
                     WHEN o.sent_at IS NOT NULL THEN 'queued'
                     WHEN ph.id IS NULL THEN 'undeclared'

@@ -11,8 +11,7 @@ LANGUAGE sql STABLE AS $$
             SELECT o.phase_id, CASE WHEN o.due_at <= now() AND o.has_turn IS NOT FALSE THEN NULL
                 WHEN o.waits_for IS NOT NULL AND o.due_at > now() THEN split_part(o.waits_for, ':', 1)
                 WHEN o.has_turn IS FALSE AND (o.due_at <= now() OR o.due_at = 'infinity') THEN 'key'
-                WHEN o.due_at < 'infinity' THEN coalesce(o.reason, 'scheduled') ELSE coalesce((
-                SELECT l.pause_reason FROM pipeline.rate_limits l WHERE l.name = o.rate_limit AND l.paused_until > now()), 'rate_limit') END AS reason
+                WHEN o.due_at < 'infinity' THEN coalesce(o.reason, 'scheduled') ELSE pipeline.limit_reason(o.rate_limit) END AS reason
             FROM pipeline.outbox o WHERE o.due_at IS NOT NULL ORDER BY o.due_at LIMIT p_cap) t
         GROUP BY t.phase_id, t.reason
     ), sent AS MATERIALIZED (

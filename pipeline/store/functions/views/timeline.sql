@@ -16,7 +16,7 @@ LANGUAGE sql STABLE AS $$
         FROM pipeline.jobs j LEFT JOIN pipeline.outbox o ON o.job_id = j.id WHERE j.id = p_job AND j.completed_at IS NULL
     ), moments AS (
         SELECT s.*, lag(s.finished_at) OVER (ORDER BY s.fence) AS before,
-               s.fence > 1 + coalesce(lag(s.fence) OVER (ORDER BY s.fence), 0) AS unkept, least(greatest(coalesce(s.due_at, s.ready_at), s.ready_at), s.finished_at) AS due
+               pipeline.claims(s.fence) > 1 + coalesce(pipeline.claims(lag(s.fence) OVER (ORDER BY s.fence)), 0) AS unkept, least(greatest(coalesce(s.due_at, s.ready_at), s.ready_at), s.finished_at) AS due
         FROM spans s
     ), marks AS (
         SELECT m.*, least(greatest(coalesce(m.sent_at, m.started_at, m.finished_at), m.due), m.finished_at) AS sent

@@ -11,8 +11,8 @@ DECLARE
 BEGIN
     IF p_next ? 'finish' THEN RETURN NULL; END IF;
     IF p_next ? 'phase' THEN
-        IF p_fence >= c_most THEN
-            RAISE EXCEPTION USING ERRCODE = 'PL010', MESSAGE = format('the job has had %s attempts and goes to phase %s once more', p_fence, p_next->>'phase'),
+        IF pipeline.claims(p_fence) >= c_most THEN
+            RAISE EXCEPTION USING ERRCODE = 'PL010', MESSAGE = format('the job has had %s attempts and goes to phase %s once more', pipeline.claims(p_fence), p_next->>'phase'),
                 HINT = 'a job that goes round in circles ends here: submit a new job instead';
         END IF;
         SELECT ph.id INTO v_id FROM pipeline.phases ph
@@ -60,8 +60,10 @@ END $$;
 CREATE OR REPLACE FUNCTION pipeline.end_wait(p_job uuid, p_waits_for text, p_result jsonb, p_reason text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     -- Whoever has this row first ends the wait: this, or its time (pipeline.admit).
-    UPDATE pipeline.outbox o SET waits_for = NULL, due_at = CASE WHEN o.has_turn IS FALSE THEN 'infinity'::timestamptz END,
-        reason = CASE WHEN o.has_turn IS FALSE THEN 'key' END
+    UPDATE pipeline.outbox o SET (waits_for, due_at, reason, rate_limit) = (
+        SELECT NULL, CASE WHEN o.has_turn IS FALSE OR w.waits THEN 'infinity'::timestamptz END,
+               CASE WHEN o.has_turn IS FALSE THEN 'key' WHEN w.waits THEN 'rate_limit' END, CASE WHEN o.has_turn IS NOT FALSE THEN j.rate_limit END
+        FROM pipeline.jobs j CROSS JOIN LATERAL (SELECT pipeline.waits_at_limit(j.rate_limit, o.phase_id) AS waits) w WHERE j.id = p_job)
     WHERE o.job_id = p_job AND o.waits_for = p_waits_for AND o.due_at > now();
     IF NOT FOUND THEN RETURN false; END IF;
     UPDATE pipeline.jobs j SET next_retry_at = now(), wait_reason = p_reason, updated_at = now(),
@@ -84,7 +86,7 @@ DECLARE
     v_reason text := split_part(p_job.waited_for, ':', 1);
 BEGIN
     IF v_until > now() THEN
-        UPDATE pipeline.outbox o SET due_at = v_until, waits_for = p_job.waited_for, reason = v_reason WHERE o.job_id = p_job.id;
+        UPDATE pipeline.outbox o SET due_at = v_until, waits_for = p_job.waited_for, reason = v_reason, rate_limit = NULL WHERE o.job_id = p_job.id;
     END IF;
     UPDATE pipeline.jobs j SET waited_for = NULL, next_retry_at = nullif(v_until, 'infinity'), wait_reason = v_reason WHERE j.id = p_job.id;
     IF v_reason = 'children' THEN
