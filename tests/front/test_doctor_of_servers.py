@@ -28,6 +28,7 @@ def test_doctor_says_which_servers_it_found(place: Place, monkeypatch: pytest.Mo
         assert not old.well and f"tested with {oldest} and newer" in old.cure
 
 
+@pytest.mark.new_vhost
 def test_doctor_says_that_rabbitmq_would_drop_dead_letters(
     place: Place, rabbitmq: BlockingConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
