@@ -66,6 +66,7 @@ class BulkAction(BaseModel):
     reason: str | None
     total: int = Field(description="how many matched when it began; counted up to 10,000")
     done: int
+    held: int = Field(description="somebody else holds their rows: they are tried again; counted up to 10,000")
     ended_at: datetime | None
     job: UUID | None = Field(description="the canary")
     job_status: str | None

@@ -21,6 +21,8 @@ export function bulkCard(one, context) {
       h("p", { class: "jobs" }, pill(one.state, KINDS[one.state])),
     ),
     progress(one.state === "done" ? total : one.done, total, { label: `Done of ${one.action} ${one.id}` }),
+    one.held > 0 &&
+      h("p", { class: "soft" }, `${capped(one.held)} are held by somebody else's transaction: they are tried again.`),
     h("p", null, `${count(one.done)} done`, left(one), ` by ${one.who}, begun `, when(one.at), one.reason && `: ${one.reason}`),
     context.mayAct &&
       !one.ended_at &&
