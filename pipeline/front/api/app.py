@@ -10,7 +10,20 @@ from fastapi.openapi.utils import get_openapi
 from starlette.middleware.gzip import GZipMiddleware
 
 from pipeline.declare.extension import extensions, load
-from pipeline.front.api import dead, events, health, jobs, many, overview, results, schedules, session, stats, workflows
+from pipeline.front.api import (
+    dead,
+    events,
+    health,
+    jobs,
+    many,
+    overview,
+    results,
+    schedules,
+    session,
+    stats,
+    workflow_history,
+    workflows,
+)
 from pipeline.front.api.control import audit, bulk, phases
 from pipeline.front.api.control import workers as control_workers
 from pipeline.front.api.http import errors
@@ -29,7 +42,21 @@ from pipeline.store.inspect.health import versions
 
 # Before the jobs, whose ids are places in the same paths.
 PARTS = (
-    *(many, jobs, results, signals, workflows, schedules, dead, overview, phases, control_workers, audit, bulk),
+    *(
+        many,
+        jobs,
+        results,
+        signals,
+        workflows,
+        workflow_history,
+        schedules,
+        dead,
+        overview,
+        phases,
+        control_workers,
+        audit,
+        bulk,
+    ),
     *(events, links, session, health),
 )
 

@@ -8,6 +8,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from pipeline.front.api.http.pages import Page, cut
+from pipeline.front.api.http.shorten import shorten
+
 
 class JobRow(BaseModel):
     """A job in a list."""
@@ -211,5 +214,26 @@ class Batch(BaseModel):
     sealed: bool
     callback_workflow: str | None
     callback_job: UUID | None
+    parent_job: UUID | None = Field(description="the job that waits for these, its children")
     created_at: datetime
     completed_at: datetime | None
+
+
+class RateLimit(BaseModel):
+    """What jobs share outside: calls a second that all workers keep together, and a pause."""
+
+    name: str
+    rate: float | None = Field(description="calls a second; null: only pauses")
+    burst: float
+    ahead: float = Field(description="seconds that permits are promised ahead")
+    paused_until: datetime | None = Field(description="null while paused: until somebody resumes it")
+    paused: bool
+    pause_reason: str | None
+    waiting: int = Field(description="jobs that wait at the gate with it; counted up to 10,000")
+
+
+def job_page(rows: list[dict[str, Any]], limit: int) -> Page[JobRow]:
+    """A page of ``limit + 1`` jobs, in the order of their ids; long errors are cut."""
+    for row in rows:
+        row["error_message"] = shorten(row["error_message"])
+    return Page[JobRow].model_validate(cut(rows, limit, lambda row: str(row["id"])))

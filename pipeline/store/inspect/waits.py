@@ -42,6 +42,18 @@ CHILDREN = text("""SELECT b.id AS batch, b.policy, b.total, b.total - b.remainin
 EVENTS = text("""SELECT name, at, taken_at, octet_length(body::text) AS size,
     CASE WHEN length(left(body::text, 1001)) > 1000 THEN left(body::text, 1000) || '…' ELSE body::text END AS preview
     FROM pipeline.signals WHERE job_id = :id ORDER BY seq DESC LIMIT 200""")
+RATE_LIMITS = text("""SELECT l.name, l.rate, l.burst, coalesce(l.paused_until > now(), false) AS paused,
+    CASE WHEN l.paused_until > now() THEN nullif(l.paused_until, 'infinity') END AS paused_until,
+    CASE WHEN l.paused_until > now() THEN l.pause_reason END AS pause_reason,
+    CASE WHEN l.next_at > now() THEN extract(epoch FROM l.next_at - now())::float8 ELSE 0 END AS ahead,
+    (SELECT count(*) FROM (SELECT 1 FROM pipeline.outbox o
+        WHERE o.rate_limit = l.name AND o.sent_at IS NULL LIMIT 10000) o) AS waiting
+    FROM pipeline.rate_limits l ORDER BY l.name LIMIT 1000""")
+
+
+def rate_limits(connection: Connection) -> list[dict[str, Any]]:
+    """Each with its rate and pause, and how many jobs wait with it, by name."""
+    return [dict(row) for row in connection.execute(RATE_LIMITS).mappings()]
 
 
 def look(connection: Connection, job_id: UUID, late: float) -> dict[str, Any]:

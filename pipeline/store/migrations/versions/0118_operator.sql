@@ -10,3 +10,8 @@ CREATE TABLE pipeline.bulk_held (
 CREATE INDEX bulk_held_oldest ON pipeline.bulk_held (action_id, tried_at, job_id);
 -- Nothing more matches its filter: what is left is in bulk_held.
 ALTER TABLE pipeline.bulk_actions ADD COLUMN walked boolean NOT NULL DEFAULT false;
+
+-- How long what ended in that time took, by the bounds of pipeline.duration_bounds: of a phase, the function itself, of
+-- attempts that succeeded; of jobs that ended in it, from their submission.
+ALTER TABLE pipeline.rollups ADD COLUMN ran integer[] NOT NULL DEFAULT '{}', ADD COLUMN took integer[] NOT NULL DEFAULT '{}';
+ALTER TABLE pipeline.rollup_quarters ADD COLUMN ran integer[] NOT NULL DEFAULT '{}', ADD COLUMN took integer[] NOT NULL DEFAULT '{}';

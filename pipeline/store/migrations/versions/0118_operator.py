@@ -1,4 +1,4 @@
-"""Jobs that somebody holds are put aside by bulk actions."""
+"""Jobs that bulk actions put aside because somebody holds them; how long phases and jobs took, for charts."""
 
 from pathlib import Path
 
