@@ -24,7 +24,7 @@ from pipeline.front.api import (
     workflow_history,
     workflows,
 )
-from pipeline.front.api.control import audit, bulk, phases
+from pipeline.front.api.control import audit, bulk, keys, phases
 from pipeline.front.api.control import workers as control_workers
 from pipeline.front.api.http import errors
 from pipeline.front.api.http.guessing import Guessing
@@ -42,22 +42,8 @@ from pipeline.store.inspect.health import versions
 
 # Before the jobs, whose ids are places in the same paths.
 PARTS = (
-    *(
-        many,
-        jobs,
-        results,
-        signals,
-        workflows,
-        workflow_history,
-        schedules,
-        dead,
-        overview,
-        phases,
-        control_workers,
-        audit,
-        bulk,
-    ),
-    *(events, links, session, health),
+    *(many, jobs, results, signals, workflows, workflow_history, schedules, dead, overview),
+    *(phases, control_workers, audit, bulk, keys, events, links, session, health),
 )
 
 

@@ -107,6 +107,7 @@ def test_every_view_is_accessible_in_light_and_dark_and_fits_every_window(
     for path in (view.format(**known) for view in (*views, "/jobs/{waits}", "/jobs/{waits}/children")):
         visit(page, path)
         found += findings(page, path)
+        found += [f"{path} is not found"] if page.locator("main .missing").count() else []
         page.emulate_media(color_scheme="dark")
         found += findings(page, f"{path} in the dark", "color-contrast")
         for width in WIDTHS:

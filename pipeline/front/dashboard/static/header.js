@@ -57,7 +57,7 @@ export function drawHeader(session, redraw) {
           { class: "tools" },
           state(),
           zone(redraw),
-          h("button", { type: "button", class: "small plain", "aria-label": "Keys", title: "Keys", onclick: showKeys }, "?"),
+          h("button", { type: "button", class: "small quiet", "aria-label": "Keys", title: "Keys", onclick: showKeys }, "?"),
           session.role === "operator"
             ? button("Submit job", openSubmit, "primary small")
             : h("span", { class: "role" }, "read only"),
@@ -98,7 +98,7 @@ function zone(redraw) {
   };
   return h(
     "button",
-    { type: "button", class: "small plain", "aria-pressed": String(utc), title: "Times in UTC, or by your clock", onclick: change },
+    { type: "button", class: "small quiet", "aria-pressed": String(utc), title: "Times in UTC, or by your clock", onclick: change },
     utc ? "UTC" : "Local",
     h("span", { class: "hidden" }, " times"),
   );

@@ -77,7 +77,8 @@ function charts({ points, step_seconds: seconds }, hours, phases) {
   const found = new Map(points.map((point) => [Date.parse(point.at), point]));
   const values = (pick) => times.map((time) => (found.has(time) ? (pick(found.get(time)) ?? 0) : 0));
   const minutes = seconds / 60;
-  const durations = { times, show: duration, top: 0.1 };
+  // Where nothing ended there is no duration.
+  const durations = { times, show: (value) => (value ? duration(value) : "–"), top: 0.1 };
   return [
     chart({
       ...durations,
