@@ -75,7 +75,7 @@ def jobs_of_batch(
     return job_page(rows, limit)
 
 
-@router.get("/rate-limits")
+@router.get("/limits")
 def rate_limits(who: Viewer) -> list[RateLimit]:  # noqa: ARG001
     """What jobs share outside: each rate and pause, by name; at most 1,000."""
     with transaction() as connection:

@@ -47,7 +47,7 @@ def test_a_batch_leads_to_its_jobs_and_a_rate_limit_says_who_waits(place: Place,
     place.rows("SELECT pipeline.set_rate_limit('bazaar', 5, 10)")
     place.rows("SELECT pipeline.pause_rate_limit('bazaar', 'infinity', 'breaker')")
     submit(None, "single", rate_limit="bazaar")
-    [found] = [one for one in api.get("/v1/rate-limits").json() if one["name"] == "bazaar"]
+    [found] = [one for one in api.get("/v1/limits").json() if one["name"] == "bazaar"]
     assert (found["rate"], found["paused"], found["paused_until"], found["waiting"]) == (5, True, None, 1)
 
 
@@ -66,7 +66,9 @@ def test_a_workflow_says_its_hooks_and_turns_and_a_schedule_its_next_moments(pla
     assert (history["step_seconds"], history["points"], history["whole"]["p50"]) == (900, [], None)
     assert api.get("/v1/workflows/nothing/history").status_code == 404
     schedule(None, "single", "hourly", "0 * * * *")
-    place.db.execute("UPDATE pipeline.schedules SET planned = true, next_at = date_trunc('hour', now()) + interval '1 hour'")
+    place.db.execute(
+        "UPDATE pipeline.schedules SET planned = true, next_at = date_trunc('hour', now()) + interval '1 hour'"
+    )
     moments = api.get("/v1/schedules/single/hourly").json()["moments"]
     assert len(moments) == 8
     assert moments == sorted(moments)

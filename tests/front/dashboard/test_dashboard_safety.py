@@ -55,7 +55,8 @@ def furnish(place: Place) -> dict[str, object]:
     )
     place.db.execute("INSERT INTO pipeline.turns (workflow, field, per_key) VALUES ('single', 'customer', 2)")
     place.db.execute(
-        "UPDATE pipeline.outbox SET turns_id = t.id, key = 'acme', has_turn = true FROM pipeline.turns t WHERE job_id = %s",
+        "UPDATE pipeline.outbox SET turns_id = t.id, key = 'acme', has_turn = true FROM pipeline.turns t"
+        " WHERE job_id = %s AND t.workflow = 'single'",
         (jobs[1],),
     )
     place.rows("SELECT pipeline.set_rate_limit('bazaar', 5, 10)")

@@ -73,7 +73,8 @@ def test_batches_and_jobs_and_keys_lead_to_each_other(place: Place, serve: Serve
     seal_batch(None, batch)
     place.db.execute("INSERT INTO pipeline.turns (workflow, field, per_key) VALUES ('single', 'customer', 2)")
     place.db.execute(
-        "UPDATE pipeline.outbox SET turns_id = t.id, key = 'acme', has_turn = true FROM pipeline.turns t WHERE job_id = %s",
+        "UPDATE pipeline.outbox SET turns_id = t.id, key = 'acme', has_turn = true FROM pipeline.turns t"
+        " WHERE job_id = %s AND t.workflow = 'single'",
         (job,),
     )
     page = open_page(f"{serve()}/jobs/{children[0]}")

@@ -17,6 +17,8 @@ export const plural = (value, one, many = `${one}s`) => `${count(value)} ${value
 
 export function percent(share) {
   if (!share) return "0 %";
+  // All of it is said of all of it alone.
+  if (share >= 0.995 && share < 1) return ">99 %";
   return share < 0.001 ? "<0.1 %" : `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
 }
 

@@ -9,7 +9,7 @@ import { words } from "/static/waits.js";
 export const limits = {
   title: () => "Rate limits",
   every: 3,
-  load: async () => get("/v1/rate-limits"),
+  load: async () => get("/v1/limits"),
   render(rows) {
     return [
       heading("Rate limits", { count: `${rows.filter((one) => one.paused).length} paused` }),
