@@ -184,7 +184,7 @@ def test_two_hundred_thousand_mistaken_jobs_are_cancelled_by_one_action(
     page.wait_for_url("**tag=mistake**")
     page.get_by_role("button", name="Cancel all…").click()
     expect(page.get_by_role("dialog")).to_contain_text(f"Cancel {MISTAKEN:,} jobs?", timeout=120_000)
-    held = shop.rows("SELECT id FROM pipeline.jobs WHERE 'mistake' = ANY (tags) LIMIT 1")[0]["id"]
+    held = shop.rows("SELECT id FROM pipeline.jobs WHERE 'mistake' = ANY (tags) ORDER BY id DESC LIMIT 1")[0]["id"]
     with psycopg.connect(shop.database_url) as somebody:
         somebody.execute("SELECT 1 FROM pipeline.jobs WHERE id = %s FOR UPDATE", (held,))
         say_yes(page, "Cancel them", Reason="imported by mistake")
@@ -210,7 +210,7 @@ def _resume_drain_and_look_around(shop: Place, page: Page, snap: Snap, good: UUI
     snap(page, "dashboard-phases", height=700)
     row = page.get_by_role("row").filter(has_text="fetch")
     row.get_by_role("button", name="Resume").click()
-    assert shop.finished(good)[0]["status"] == "succeeded"
+    assert shop.finished(good, timeout=PATIENCE)[0]["status"] == "succeeded"
     page.get_by_role("link", name="Workers", exact=True).click()
     page.get_by_role("button", name="Drain…").first.click()
     say_yes(page, "Drain")

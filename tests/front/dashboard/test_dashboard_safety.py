@@ -95,8 +95,9 @@ def findings(page: Page, where: str, *rules: str) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize("half", [0, 1])
 def test_every_view_is_accessible_in_light_and_dark_and_fits_every_window(
-    place: Place, serve: Serve, open_page: OpenPage
+    place: Place, serve: Serve, open_page: OpenPage, half: int
 ) -> None:
     """With something in every view: no serious finding of axe-core, and nothing to be scrolled sideways."""
     known = furnish(place)
@@ -104,8 +105,9 @@ def test_every_view_is_accessible_in_light_and_dark_and_fits_every_window(
     expect(page.locator("main h1")).to_be_visible()
     page.evaluate(Axe().axe_script)
     found: list[str] = []
-    views = [*VIEWS, *(view.path for extension in extensions() for view in extension.views)]
-    for path in (view.format(**known) for view in (*views, "/jobs/{waits}", "/jobs/{waits}/children")):
+    added = [view.path for extension in extensions() for view in extension.views]
+    views = [*VIEWS, *added, "/jobs/{waits}", "/jobs/{waits}/children"]
+    for path in (view.format(**known) for view in views[half::2]):
         visit(page, path)
         found += findings(page, path)
         found += [f"{path} is not found"] if page.locator("main .missing").count() else []
