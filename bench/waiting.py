@@ -21,7 +21,7 @@ RAMP = 8.0
 
 def waiting(laboratory: lab.Laboratory, plan: Plan) -> Figures:
     """Jobs a second of a phase that waits a second for an answer, against its places; and how busy the cores were."""
-    seconds, port = 60.0 if plan.full else 20.0, free_port()
+    seconds, port = 20.0 if plan.quick else 60.0, free_port()
     settings = {"PIPELINE_WORKFLOWS": "bench.workflows.waiting", "SLOW_PORT": str(port)}
     server = [sys.executable, "-m", "bench.slow_server", str(port)]
     with lab.running(server), laboratory.place("waiting", **settings) as place:

@@ -116,10 +116,14 @@ def _sleep(job: Job) -> Done:
     return ledger(job)
 
 
-def _until_told(job: Job) -> Done:
-    """Runs until the file that the test names is there: however slow anybody is, both see it running."""
-    while not Path(job.body["file"]).exists():
+def wait_until_told(job: Job) -> None:
+    """Until the file is there that the test names, if it names one: however slow anybody is, both see the job running."""
+    while "file" in job.body and not Path(job.body["file"]).exists():
         time.sleep(0.02)
+
+
+def _until_told(job: Job) -> Done:
+    wait_until_told(job)
     return ledger(job)
 
 

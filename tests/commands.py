@@ -7,13 +7,14 @@ import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
+from pathlib import Path
 from tempfile import TemporaryFile
 from unittest.mock import patch
 
 from pipeline import settings
 from pipeline.front.cli.main import main
 from pipeline.store import database
-from tests.forking import forks
+from tests.forking import ROOT, forks
 from tests.place import Place
 
 Ran = subprocess.CompletedProcess[str]
@@ -21,9 +22,14 @@ Ran = subprocess.CompletedProcess[str]
 
 def pipeline(place: Place | None, *words: str, **environment: str) -> Ran:
     """Run it as a user does, on the test's own servers, if it has some."""
-    settings = {**os.environ, **(place.environment() if place else {}), **environment}
+    return pipeline_in(ROOT, *words, **{**(place.environment() if place else {}), **environment})
+
+
+def pipeline_in(folder: Path, *words: str, **environment: str) -> Ran:
+    """The same in a folder of an application, which is where it finds modules."""
+    settings = {**os.environ, **environment}
     with TemporaryFile() as out, TemporaryFile() as err:
-        process = forks().start("pipeline.front.cli.main", words, settings, out, err)
+        process = forks().start("pipeline.front.cli.main", words, settings, out=out, err=err, folder=folder)
         try:
             code = process.wait(60)
         finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -21,6 +23,7 @@ from tests import shared
 from tests.databases import Databases
 from tests.groups import turn
 from tests.place import OPTIONAL, Place
+from tests.vhosts import Vhosts
 
 # Properties are checked with the same examples in every run, and never fail because the machine is slow.
 settings.register_profile(
@@ -32,12 +35,21 @@ ENVIRONMENT = ("DATABASE_URL", "RABBITMQ_URL", "RABBITMQ_MANAGEMENT_URL")
 
 
 FOLDER = pytest.StashKey[Path]()
+# What PostgreSQL and RabbitMQ write in a whole run, and as much again.
+SERVERS_NEED = 6 << 30
+
+
+def memory() -> Path | None:
+    """Where servers need not wait for a disk, if this machine has such a place and room in it."""
+    shared_memory = Path("/dev/shm")
+    roomy = os.access(shared_memory, os.W_OK) and shutil.disk_usage(shared_memory).free > SERVERS_NEED
+    return shared_memory if roomy else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The process that was started by a person owns the servers; those that share its tests are told where they are."""
     if not hasattr(config, "workerinput"):
-        config.stash[FOLDER] = Path(tempfile.mkdtemp(prefix="pipeline-tests-"))
+        config.stash[FOLDER] = Path(tempfile.mkdtemp(prefix="pipeline-tests-", dir=memory()))
         # Ended from outside it cleans up, too.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
@@ -93,6 +105,11 @@ def databases(servers: Servers, template: str) -> Databases:
 
 
 @pytest.fixture(scope="session")
+def vhosts(servers: Servers) -> Vhosts:
+    return Vhosts(servers.rabbitmq)
+
+
+@pytest.fixture(scope="session")
 def pipeline_private_servers(servers: Servers) -> Servers:
     """The fixtures that users have (pipeline.testing.plugin) share the run's servers."""
     return servers
@@ -117,27 +134,39 @@ def sandbox(outside_world: Sandbox) -> Sandbox:
 
 
 @pytest.fixture
-def place(servers: Servers, databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def own_database(databases: Databases) -> Iterator[str]:
+    name = databases.new("test")
+    yield name
+    databases.give_back(name)
+
+
+@pytest.fixture
+def vhost(vhosts: Vhosts, own_database: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    name = vhosts.new(own_database) if request.node.get_closest_marker("new_vhost") else vhosts.any(own_database)
+    yield name
+    vhosts.give_back(name)
+
+
+@pytest.fixture
+def place(
+    servers: Servers, own_database: str, vhost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Place]:
     """A database and a vhost of the test's own, as the settings of this process and of every worker it starts."""
     from pipeline import settings
 
-    name = databases.new("test")
-    servers.rabbitmq.create_vhost(name)
-    here = Place(servers, name, tmp_path)
+    here = Place(servers, own_database, tmp_path, vhost)
     for variable, value in here.environment().items():
         monkeypatch.setenv(variable, value)
     settings.get.cache_clear()
     yield here
     here.close()
     settings.get.cache_clear()
-    servers.rabbitmq.delete_vhost(name)
-    databases.give_back(name)
 
 
 @pytest.fixture
 def own_vhost(rabbitmq_proc: Node, place: Place, monkeypatch: pytest.MonkeyPatch) -> Node:
     """Where ``rabbitmq`` connects to. The plugin asks a process for its address, and knows only guest and "/" there."""
-    monkeypatch.setattr(client, "ConnectionParameters", lambda **_: rabbitmq_proc.parameters(place.name))
+    monkeypatch.setattr(client, "ConnectionParameters", lambda **_: rabbitmq_proc.parameters(place.vhost))
     return rabbitmq_proc
 
 

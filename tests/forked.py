@@ -23,7 +23,7 @@ def fork_worker(
     log = folder / f"worker-{workers.count}.log"
     with log.open("wb") as out:
         _, _, module, *arguments = worker_command(**options)
-        process = forks().start(module, arguments, environment, out, out)
+        process = forks().start(module, arguments, environment, out=out, err=out)
     workers.adopt(process, log)
     return process
 
@@ -42,4 +42,4 @@ def _fork(program: Program) -> subprocess.Popen[bytes]:
     assert program.log is not None
     with program.log.open("ab") as log:
         _, _, module, *arguments = program.command
-        return forks().start(module, arguments, {**os.environ, **program.environment}, log, log)
+        return forks().start(module, arguments, {**os.environ, **program.environment}, out=log, err=log)

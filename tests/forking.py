@@ -32,8 +32,9 @@ PACKAGES = (
     *("rich.console", "rich.table", "sqlalchemy.dialects.postgresql.psycopg", "structlog", "typer"),
     *("httpx", "lxml.html", "rapidfuzz.fuzz", "selectolax.lexbor", "tinycss2", "babel.numbers"),
 )
-# What the interpreter reads before anything is imported.
+# What the interpreter reads before anything is imported, but for its path, which can be changed afterwards.
 INTERPRETER = ("PYTHON", "LANG", "LC_", "TZ")
+PATH = "PYTHONPATH"
 LOOK = 0.01
 MOST = 1 << 17
 
@@ -81,13 +82,27 @@ class Forks:
             )
 
     def start(
-        self, module: str, arguments: Sequence[str], environment: Mapping[str, str], out: IO[bytes], err: IO[bytes]
+        self,
+        module: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        out: IO[bytes],
+        err: IO[bytes],
+        folder: Path = ROOT,
     ) -> subprocess.Popen[bytes]:
-        """``python -m module arguments`` in the project's folder: a new one if its interpreter would not be as ours."""
+        """``python -m module arguments`` in the folder: a new one if its interpreter would not be as ours."""
         if _for_interpreter(environment) != _for_interpreter(self._environment):
             command = [sys.executable, "-m", module, *arguments]
-            return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=err, start_new_session=True)
-        order = {"module": module, "arguments": list(arguments), "environment": dict(environment)}
+            return subprocess.Popen(
+                command, cwd=folder, env=environment, stdout=out, stderr=err, start_new_session=True
+            )
+        order = {
+            "module": module,
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "folder": str(folder),
+        }
         pid = self.ask(order, out.fileno(), err.fileno())
         assert pid is not None
         return Forked(self, pid, [sys.executable, "-m", module, *arguments])
@@ -108,7 +123,14 @@ def forks() -> Forks:
 
 
 def _for_interpreter(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(INTERPRETER)}
+    return {name: value for name, value in environment.items() if name.startswith(INTERPRETER) and name != PATH}
+
+
+def _find_modules_as(folder: str, path: str | None) -> None:
+    """As an interpreter that was started there, with this path."""
+    ours = {sys.path[0], *os.environ[PATH].split(os.pathsep)}
+    given = [str(Path(folder, entry)) for entry in path.split(os.pathsep)] if path else []
+    sys.path[:] = [folder, *given, *(entry for entry in sys.path if entry not in ours)]
 
 
 def _serve(asked: socket.socket) -> dict[str, Any]:
@@ -145,6 +167,8 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     order = _serve(asked)
+    os.chdir(order["folder"])
+    _find_modules_as(order["folder"], order["environment"].get(PATH))
     os.environ.clear()
     os.environ.update(order["environment"])
     sys.argv[1:] = order["arguments"]

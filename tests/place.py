@@ -34,9 +34,11 @@ OPTIONAL = frozenset({"RABBITMQ_MANAGEMENT_URL", *SHORT})
 class Place:
     """Everything of one test. ``close`` leaves no process behind."""
 
-    def __init__(self, servers: Servers, name: str, folder: Path) -> None:
+    def __init__(self, servers: Servers, name: str, folder: Path, vhost: str | None = None) -> None:
         self.servers = servers
+        # Its database's, and unless another is given its vhost's.
         self.name = name
+        self.vhost = vhost or name
         self.folder = folder
         self.record_path = folder / "executions"
         # What its workers load: each process imports it anew, and declares its queues.
@@ -63,7 +65,7 @@ class Place:
     def environment(self) -> dict[str, str]:
         chosen = {
             "DATABASE_URL": self.database_url,
-            "RABBITMQ_URL": self.servers.rabbitmq.url(self.name),
+            "RABBITMQ_URL": self.servers.rabbitmq.url(self.vhost),
             "RABBITMQ_MANAGEMENT_URL": environment(self.servers)["RABBITMQ_MANAGEMENT_URL"],
             "PIPELINE_WORKFLOWS": self.workflows,
             "PIPELINE_TEMP_FOLDER": str(self.folder / "temp"),
@@ -145,7 +147,11 @@ class Place:
 
     def depth(self, queue: str) -> int:
         """Ready and unacknowledged messages."""
-        return sum(self.servers.rabbitmq.queue_counts(self.name).get(queue, (0, 0)))
+        return sum(self.counts(queue))
+
+    def counts(self, queue: str) -> tuple[int, int]:
+        """Messages that are ready, and those that are unacknowledged, of about a second ago."""
+        return self.servers.rabbitmq.queue_counts(self.vhost).get(queue, (0, 0))
 
     # ---- looking
 
@@ -206,7 +212,7 @@ class Place:
 
     def _situation(self) -> str:
         """What there is to be seen when a wait was in vain: messages, open jobs, logs, and where each thread is."""
-        logs, told = self.logs(), [f"{self.servers.rabbitmq.queue_counts(self.name)}"]
+        logs, told = self.logs(), [f"{self.servers.rabbitmq.queue_counts(self.vhost)}"]
         try:
             told += [str(row) for row in self.db.execute(OPEN).fetchall()]
             for pid in self.pids():

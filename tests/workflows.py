@@ -11,7 +11,7 @@ import signal
 import time
 
 from pipeline import Backoff, Done, Job, Workflow
-from tests.actions import ACTIONS, ledger, record
+from tests.actions import ACTIONS, ledger, record, wait_until_told
 
 # A test that waits in vain asks its workers where their threads are (see tests/place.py). They write to the log itself:
 # Dramatiq's stderr is a pipe that expects its own kind of lines.
@@ -23,6 +23,7 @@ QUICK = Backoff(schedule=(0.05,), jitter=0)
 def work(job: Job) -> Done:
     record(job)
     time.sleep(float(job.body.get("seconds", 0)))
+    wait_until_told(job)
     return ledger(job)
 
 

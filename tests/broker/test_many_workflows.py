@@ -6,16 +6,18 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pika import BlockingConnection
 
 from pipeline import submit
 from tests.place import Place
 
-WORKFLOWS = 300
+# script/bench does the same with 300.
+WORKFLOWS = 100
 LAST = f"many{WORKFLOWS - 1:03d}"
 QUEUES = [f"many{number:03d}.{phase}" for number in range(WORKFLOWS) for phase in ("one", "two", "three")]
 THREADS = 60
-# RabbitMQ writes 1,800 new queues to disk, beside whatever else the machine does.
+# RabbitMQ writes 600 new queues to disk, beside whatever else the machine does.
 LONG = 180
 
 
@@ -33,12 +35,10 @@ def all_consumed(rabbitmq: BlockingConnection, queues: list[str]) -> bool:
         return all(channel.queue_declare(queue, passive=True).method.consumer_count for queue in queues)
 
 
-def test_three_hundred_workflows_are_served_by_as_few_threads_as_one(
-    place: Place, rabbitmq: BlockingConnection
-) -> None:
-    """All 900 queues are consumed, the last workflow's jobs end, and Dramatiq's hooks see every message."""
+def test_a_hundred_workflows_are_served_by_as_few_threads_as_one(place: Place, rabbitmq: BlockingConnection) -> None:
+    """All 300 queues are consumed, the last workflow's jobs end, and Dramatiq's hooks see every message."""
     worker = start(place)
-    jobs = [submit(None, workflow) for workflow in ("many000", "many150", LAST)]
+    jobs = [submit(None, workflow) for workflow in ("many000", "many050", LAST)]
     assert {row["status"] for row in place.finished(*jobs, timeout=LONG)} == {"succeeded"}
     assert all_consumed(rabbitmq, QUEUES)
     [pid] = place.pids()
@@ -53,9 +53,10 @@ def test_three_hundred_workflows_are_served_by_as_few_threads_as_one(
         assert threads == [f"{hook} all phases", f"{hook} pipeline.sweeps"]
 
 
+@pytest.mark.new_vhost
 def test_a_process_that_is_told_its_queues_consumes_no_others(place: Place) -> None:
     """``dramatiq pipeline.actors --queues``: its one thread serves those, and nobody the sweeps."""
     queues = QUEUES[-3:]
     start(place, *queues)
     assert place.finished(submit(None, LAST), timeout=60)[0]["status"] == "succeeded"
-    assert set(place.servers.rabbitmq.queue_counts(place.name)) == {*queues, *(f"{queue}.XQ" for queue in queues)}
+    assert set(place.servers.rabbitmq.queue_counts(place.vhost)) == {*queues, *(f"{queue}.XQ" for queue in queues)}

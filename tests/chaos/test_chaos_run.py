@@ -6,6 +6,8 @@ import socket
 import threading
 from pathlib import Path
 
+import pytest
+
 from chaos import faults, subject, table
 from chaos.fault import CATALOGUE, Kill
 from chaos.proxy import Proxy
@@ -94,6 +96,7 @@ def test_the_proxy_passes_holds_and_cuts() -> None:
                 assert client.recv(10) == b""
 
 
+@pytest.mark.new_vhost
 def test_kills_of_real_workers_leave_honest_books(place: Place, tmp_path: Path) -> None:
     """The whole path, small: workers, load, kills, reconciliation, recovery."""
     stage = Stage(place.servers, subject.find(None), tmp_path, seed=3, name=place.name, workers=2)

@@ -71,30 +71,31 @@ def test_a_worker_that_only_loses_rabbitmq_keeps_its_job(place: Place) -> None:
     place.worker(threads=2)
     job = submit(None, "single", {"do": "sleep", "seconds": 3})
     place.running(job)
-    assert place.until(lambda: place.servers.rabbitmq.close_connections(place.name), 10, "connections to close")
+    assert place.until(lambda: place.servers.rabbitmq.close_connections(place.vhost), 10, "connections to close")
     [row] = place.finished(job)
     assert (row["status"], row["fence"], row["attempts"], row["crashes"]) == ("succeeded", 1, 0, 0)
     assert len(place.executions()) == 1
     place.until(lambda: place.counter("refused.already_running") >= 1, 10, "the duplicate to be counted")
 
 
+@pytest.mark.parametrize(("many", "most"), [(300, 7), pytest.param(1000, 22, marks=pytest.mark.slow)])
 @pytest.mark.timeout(400)
-def test_a_thousand_jobs_survive_twenty_kills_of_workers(place: Place) -> None:
+def test_jobs_survive_kills_of_workers(place: Place, many: int, most: int) -> None:
     """G1, G3, G6: all succeed, each phase's effect exists once, no error budget spent, nothing poisoned."""
     supervisor = supervised(place, 3, threads=4)
-    jobs = submit_many(None, "triple", [{"seconds": 0.02, "n": n} for n in range(1000)])
+    jobs = submit_many(None, "triple", [{"seconds": 0.02, "n": n} for n in range(many)])
     supervisor.start()
     try:
         chance, kills, leaders = random.Random(7), 0, 0
-        while kills < 22 or place.count("SELECT count(*) FROM pipeline.jobs WHERE completed_at IS NULL") > 0:
+        while kills < most or place.count("SELECT count(*) FROM pipeline.jobs WHERE completed_at IS NULL") > 0:
             place.until(lambda: len(place.booted()) >= 2, 30, "workers to be back")
-            if kills < 22:
+            if kills < most:
                 leader = place.row("""SELECT w.pid FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
                     JOIN pipeline.workers w ON a.application_name = 'pipeline relay ' || w.no
                     WHERE a.datname = current_database() AND l.granted
                       AND l.locktype = 'relation' AND l.relation = 'pipeline.relay_leader'::regclass""")
                 booted = place.booted()
-                leads = leader and leader["pid"] in booted and kills % 5 == 4
+                leads = leader and leader["pid"] in booted and kills % 5 == 2
                 victim = leader["pid"] if leader and leads else chance.choice(booted)
                 leaders += bool(leader and victim == leader["pid"])
                 os.kill(victim, signal.SIGKILL)
@@ -106,10 +107,10 @@ def test_a_thousand_jobs_survive_twenty_kills_of_workers(place: Place) -> None:
     taken = place.count("SELECT count(*) FROM pipeline.attempts WHERE outcome = 'crashed'")
     print(f"{kills} workers killed, {leaders} of them led the relay; {taken} attempts were cut off and done again")
     assert {row["status"] for row in rows} == {"succeeded"}
-    assert place.count("SELECT count(*) FROM ledger") == 3000
-    assert place.count("SELECT count(DISTINCT (job_id, phase)) FROM ledger") == 3000
+    assert place.count("SELECT count(*) FROM ledger") == 3 * many
+    assert place.count("SELECT count(DISTINCT (job_id, phase)) FROM ledger") == 3 * many
     assert place.count("SELECT count(*) FROM pipeline.attempts WHERE outcome NOT IN ('succeeded', 'crashed')") == 0
-    assert kills >= 20 and leaders >= 2
+    assert leaders >= most // 7
     assert place.count("SELECT count(*) FROM pipeline.outbox") == 0
 
 

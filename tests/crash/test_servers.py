@@ -62,7 +62,7 @@ def test_every_job_finishes_when_rabbitmqs_data_are_wiped(place: Place) -> None:
     place.servers.rabbitmq.stop()
     place.servers.rabbitmq.wipe()
     place.servers.rabbitmq.start()
-    place.servers.rabbitmq.create_vhost(place.name)
+    place.servers.rabbitmq.create_vhost(place.vhost)
     started = time.monotonic()
     all_well(place, jobs)
     print(f"all done {time.monotonic() - started:.1f} s after the empty broker was back")
@@ -111,7 +111,7 @@ def test_a_delay_of_a_day_holds_nothing_unacknowledged_and_survives_a_restart_of
     worker = place.worker(threads=1)
     place.until(lambda: place.job(job)["wait_reason"] == "rate_limit", 20, "the job to be snoozed")
     place.until(
-        lambda: place.servers.rabbitmq.queue_counts(place.name).get("single.act") == (0, 0), 15, "an empty queue"
+        lambda: place.servers.rabbitmq.queue_counts(place.vhost).get("single.act") == (0, 0), 15, "an empty queue"
     )
     worker.terminate()
     worker.wait(30)

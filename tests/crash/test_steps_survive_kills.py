@@ -114,8 +114,8 @@ def check(place: Place, results: dict[UUID, list[int]]) -> None:
 
 @pytest.mark.timeout(200)
 def test_no_step_is_called_again_once_its_result_was_kept(place: Place) -> None:
-    """G2, G3: eighty attempts in threads, on event loops and in children are cut off by kill -9."""
-    kill_and_check(place, 80, timeout=120)
+    """G2, G3: thirty attempts in threads, on event loops and in children are cut off by kill -9."""
+    kill_and_check(place, 30, timeout=120)
 
 
 @pytest.mark.slow

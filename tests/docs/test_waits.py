@@ -12,6 +12,7 @@ from uuid import UUID
 import httpx
 import pytest
 
+from tests.commands import pipeline_in
 from tests.docs.blocks import blocks
 from tests.place import ROOT, Place
 
@@ -29,21 +30,27 @@ def shop(place: Place) -> Path:
         if named := re.match(r"# (shop/\S+)\n", block.text):
             (folder / named[1]).write_text(block.text)
     place.db.execute("CREATE TABLE mails (text text)")
-    run(place, folder, "-m", "pipeline.front.cli.main", "migrate")
+    pipeline(place, folder, "migrate")
     place.worker(PIPELINE_WORKFLOWS=MODULES, PYTHONPATH=f"{ROOT}:{folder}", PIPELINE_EVENT_SECRET="s" * 40)
     return folder
 
 
 def run(place: Place, folder: Path, *words: str) -> str:
     """A Python of the application."""
-    told = {**os.environ, **place.environment(), **SECRET, "PIPELINE_WORKFLOWS": MODULES, "PYTHONPATH": str(ROOT)}
+    told = {**os.environ, **settings(place)}
     done = subprocess.run([sys.executable, *words], cwd=folder, env=told, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
 
 
+def settings(place: Place) -> dict[str, str]:
+    return {**place.environment(), **SECRET, "PIPELINE_WORKFLOWS": MODULES, "PYTHONPATH": str(ROOT)}
+
+
 def pipeline(place: Place, folder: Path, *words: str) -> str:
-    return run(place, folder, "-m", "pipeline.front.cli.main", *words)
+    done = pipeline_in(folder, *words, **settings(place))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
 
 
 def asked(place: Place, job: str) -> None:

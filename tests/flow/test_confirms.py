@@ -21,7 +21,7 @@ Publish = Callable[..., list[UUID]]
 @pytest.fixture
 def outbound(place: Place, rabbitmq_proc: Node) -> Iterator[Outbound]:
     link = Link("test-amqp")
-    one = Outbound(link, lambda: [rabbitmq_proc.parameters(place.name)], "classic")
+    one = Outbound(link, lambda: [rabbitmq_proc.parameters(place.vhost)], "classic")
     link.start()
     link.add(one)
     assert one.ready.wait(10)

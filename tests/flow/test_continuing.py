@@ -57,10 +57,13 @@ def test_a_workflow_may_let_others_begin_first(place: Place) -> None:
 
 def test_one_of_a_higher_priority_goes_first_at_the_end_of_a_phase(place: Place) -> None:
     """G9: the job that began waits at the gate meanwhile."""
+    told = place.folder / "go"
     place.worker(threads=1)
-    slow = submit(None, "triple", {"seconds": 1})
+    slow = submit(None, "triple", {"file": str(told)})
     place.until(place.executions, 20, "it to begin")
     urgent = submit(None, "triple", priority=5)
+    place.until(lambda: place.counts("triple.first") == (0, 2), 20, "both messages to be in the worker")
+    told.touch()
     place.finished(slow, urgent)
     started = [(job, phase) for job, phase, _, _ in place.executions()]
     assert started[:2] == [(str(slow), "first"), (str(urgent), "first")]
@@ -104,7 +107,7 @@ def test_a_continued_job_stays_when_only_rabbitmq_is_lost(place: Place) -> None:
     place.worker(threads=2)
     job = submit(None, "pair", {"do": "rest", "at": 2, "seconds": 3})
     place.until(lambda: len(place.executions()) == 2, 20, "the second phase")
-    assert place.until(lambda: place.servers.rabbitmq.close_connections(place.name), 10, "connections to close")
+    assert place.until(lambda: place.servers.rabbitmq.close_connections(place.vhost), 10, "connections to close")
     [row] = place.finished(job)
     assert (row["status"], row["fence"], row["crashes"]) == ("succeeded", 2, 0)
     assert len(place.executions()) == 2

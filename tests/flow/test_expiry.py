@@ -15,12 +15,12 @@ LATE = "SELECT extract(epoch FROM completed_at - expires_at)::float8 AS late FRO
 def test_it_expires_in_its_time_while_rabbitmq_is_away(place: Place) -> None:
     """PostgreSQL alone is needed, and the leader does not look around for it: it was told."""
     place.worker()
-    place.servers.rabbitmq.delete_vhost(place.name)
+    place.servers.rabbitmq.delete_vhost(place.vhost)
     try:
         job = submit(None, "single", expires=TWO)
         [row] = place.finished(job)
     finally:
-        place.servers.rabbitmq.create_vhost(place.name)
+        place.servers.rabbitmq.create_vhost(place.vhost)
     assert (row["status"], row["cause"], place.attempts(job)[-1]["outcome"]) == (
         "failed",
         "Expired: it had not begun by # UTC",

@@ -82,11 +82,11 @@ def test_a_management_api_that_never_answers_stops_nothing(
     assert {row["status"] for row in alone.finished(*jobs)} == {"succeeded"}
 
 
-@pytest.mark.parametrize("short", [400, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("short", [150, pytest.param(3000, marks=pytest.mark.slow)])
 def test_healthy_queues_are_left_alone(alone: Place, short: int) -> None:
     """Short jobs through three phases beside jobs that keep a thread for seconds, for many looks: none is sent twice."""
     alone.worker(threads=2, processes=2, PIPELINE_HEALTH_SECONDS="1")
-    slow = submit_many(None, "single", [{"do": "sleep", "seconds": 0.7}] * 40)
+    slow = submit_many(None, "single", [{"do": "sleep", "seconds": 0.7}] * (short // 10))
     jobs = submit_many(None, "triple", [{"seconds": 0.02}] * short)
     alone.finished(*slow, *jobs, timeout=120)
     assert alone.counter("resent") == 0

@@ -46,12 +46,12 @@ def test_each_moment_has_one_job_however_often_the_leader_is_killed(place: Place
 def test_schedules_go_on_while_rabbitmq_is_away(place: Place) -> None:
     """PostgreSQL alone is needed: the jobs are there, wait, and are sent when it is back."""
     place.worker()
-    place.servers.rabbitmq.delete_vhost(place.name)
+    place.servers.rabbitmq.delete_vhost(place.vhost)
     try:
         schedule(None, "single", "often", every=timedelta(seconds=1))
         place.until(lambda: place.count("SELECT count(*) FROM pipeline.jobs") >= 2, what="jobs of two moments")
     finally:
-        place.servers.rabbitmq.create_vhost(place.name)
+        place.servers.rabbitmq.create_vhost(place.vhost)
     jobs = [row["id"] for row in place.rows("SELECT id FROM pipeline.jobs ORDER BY id LIMIT 2")]
     assert {row["status"] for row in place.finished(*jobs)} == {"succeeded"}
 
@@ -62,7 +62,7 @@ def test_times_that_jobs_wait_for_are_over_while_rabbitmq_is_away(place: Place) 
     place.worker()
     asked, later = race.submit({"seconds": 2}), submit(None, "single", delay=timedelta(seconds=2))
     place.until(lambda: asked.status().wait_reason == "event", what="the wait for an event")
-    place.servers.rabbitmq.delete_vhost(place.name)
+    place.servers.rabbitmq.delete_vhost(place.vhost)
     try:
         for look in (asked.status, job_of(later).status):
             place.until(lambda look=look: look().wait_reason == "sending", what="the time to be over")  # type: ignore[misc]
@@ -70,6 +70,6 @@ def test_times_that_jobs_wait_for_are_over_while_rabbitmq_is_away(place: Place) 
         assert signal(None, asked.id, "answer", "signal") == "kept"
         assert {row["n"] for row in place.rows(WAITING)} == {2}
     finally:
-        place.servers.rabbitmq.create_vhost(place.name)
+        place.servers.rabbitmq.create_vhost(place.vhost)
     assert asked.result(timeout=30) == "timeout"
     assert place.finished(later)[0]["status"] == "succeeded"

@@ -33,11 +33,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     shop, bare = environments.create(folder / "shop-env"), environments.create(folder / "bare-env")
     with ThreadPoolExecutor() as pool:
         building = pool.submit(environments.build_wheel, folder)
-        environments.install(shop, "--requirement", SHOP / "requirements.txt")
+        own = (SHOP / "requirements.txt").read_text().splitlines()
+        environments.install(shop, *(line for line in own if not line.startswith("#")))
         before = environments.megabytes(shop)
         wheel = building.result()
-        alone = pool.submit(environments.install, bare, wheel)
-        environments.install(shop, wheel)
+        alone = pool.submit(environments.install_wheel, bare, wheel)
+        environments.install_wheel(shop, wheel)
         alone.result()
     return Installed(wheel, shop, before, environments.megabytes(shop), bare)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from functools import cache
+from itertools import accumulate, islice
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -53,17 +55,19 @@ def on_the_clock(minutes: set[int], hours: set[int], zone: str, start: datetime,
 
     For a time that they leave out that is the first moment at which they show a later one. Found minute by minute.
     """
-    shown_at = [
-        (start + n * MINUTE, (start + n * MINUTE).astimezone(ZoneInfo(zone)).replace(tzinfo=None))
-        for n in range(days * 1440)
-    ]
-    wanted = shown_at[0][1].replace(hour=0, minute=0) + DAY
-    found = set()
-    for n in range((days - 2) * 1440):
-        time = wanted + n * MINUTE
-        if time.minute in minutes and time.hour in hours:
-            found.add(next(moment for moment, shown in shown_at if shown >= time))
-    return sorted(found)
+    latest = latest_shown(zone, start, days)
+    wanted = (latest[0] + DAY).replace(hour=0, minute=0)
+    times = (wanted + n * MINUTE for n in range((days - 2) * 1440))
+    return sorted(
+        {start + bisect_left(latest, time) * MINUTE for time in times if time.minute in minutes and time.hour in hours}
+    )
+
+
+@cache
+def latest_shown(zone: str, start: datetime, days: int) -> list[datetime]:
+    """Of each minute the latest time that the zone's clocks have shown by then."""
+    shown = ((start + n * MINUTE).astimezone(ZoneInfo(zone)).replace(tzinfo=None) for n in range(days * 1440))
+    return list(accumulate(shown, max))
 
 
 def in_real_time(minutes: set[int], zone: str, start: datetime, days: int) -> list[datetime]:

@@ -45,8 +45,13 @@ class Management:
         """Messages ready and unacknowledged of every queue, about a second old."""
         return {
             queue["name"]: (queue.get("messages_ready", 0), queue.get("messages_unacknowledged", 0))
-            for queue in self._call(f"queues/{_quoted(vhost)}?{TOTALS}")
+            for queue in self.queues(vhost)
         }
+
+    def queues(self, vhost: str) -> list[dict[str, Any]]:
+        """What RabbitMQ says of each queue: its name, type, arguments and totals."""
+        found: list[dict[str, Any]] = self._call(f"queues/{_quoted(vhost)}?{TOTALS}")
+        return found
 
     def close_connections(self, vhost: str) -> int:
         """Close every AMQP connection that the vhost has now, as an operator would; returns how many."""

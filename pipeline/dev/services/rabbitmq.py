@@ -110,6 +110,10 @@ class RabbitMQ:
         """Messages (ready, unacknowledged) of every queue, about a second old."""
         return self._management().queue_counts(vhost)
 
+    def queues(self, vhost: str = VHOST) -> list[dict[str, Any]]:
+        """Name, type, arguments and totals of every queue."""
+        return self._management().queues(vhost)
+
     def close_connections(self, vhost: str = VHOST) -> int:
         """Close every AMQP connection to the vhost, as an operator would; returns how many."""
         return self._management().close_connections(vhost)

@@ -51,14 +51,14 @@ def test_the_steps_of_a_job_are_shown_with_it(place: Place, api: httpx.Client) -
 
 def test_the_broker_being_away_does_not_matter(place: Place, api: httpx.Client) -> None:
     """The job waits in PostgreSQL; only readiness tells."""
-    place.servers.rabbitmq.delete_vhost(place.name)
+    place.servers.rabbitmq.delete_vhost(place.vhost)
     try:
         assert post(api, {"workflow": "single"}).status_code == 202
         ready = api.get("/readyz")
         assert (ready.status_code, ready.json()["checks"]["broker"]) == (503, "RabbitMQ does not answer")
         assert ready.json()["checks"]["database"] == "ok"
     finally:
-        place.servers.rabbitmq.create_vhost(place.name)
+        place.servers.rabbitmq.create_vhost(place.vhost)
 
 
 def test_one_idempotency_key_is_one_job_however_many_send_it_at_once(place: Place, api: httpx.Client) -> None:

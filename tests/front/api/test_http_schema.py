@@ -67,7 +67,14 @@ def _send(strategy: Any, address: str, headers: dict[str, str], examples: int, s
     holds()
 
 
-@pytest.mark.parametrize(("token", "examples"), [(OPERATOR, 6), (VIEWER, 2)], ids=["operator", "viewer"])
+@pytest.mark.parametrize(
+    ("token", "examples"),
+    [
+        pytest.param(OPERATOR, 3, id="operator"),
+        pytest.param(VIEWER, 1, id="viewer"),
+        pytest.param(OPERATOR, 50, id="operator-long", marks=pytest.mark.slow),
+    ],
+)
 def test_no_answer_is_a_5xx_or_undocumented(
     place: Place, shop: ModuleType, serve: Serve, token: str, examples: int
 ) -> None:
