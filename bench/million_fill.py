@@ -151,7 +151,8 @@ FROM pipeline.attempts WHERE outcome = 'exhausted';
 WITH parents AS (
     SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM pipeline.jobs WHERE workflow = 'website' LIMIT 5000
 ), families AS (SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM pipeline.batches)
-UPDATE pipeline.batches b SET parent_job = p.id, policy = 'best_effort' FROM families f JOIN parents p USING (n) WHERE b.id = f.id;
+UPDATE pipeline.batches b SET parent_job = p.id, policy = 'best_effort'
+FROM families f JOIN parents p USING (n) WHERE b.id = f.id;
 
 -- Jobs of a thousand customers wait for their turns.
 INSERT INTO pipeline.turns (workflow, field, per_key) VALUES ('website', 'customer', 2);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.front.api.workflow_history import percentile
+from pipeline.front.api.workflows.history import percentile
 from tests.db import steps
 from tests.db.steps import Db
 

@@ -27,8 +27,10 @@ PATIENCE = 1800
 MANY = """SELECT count(*) FROM pipeline.submit_many('offers', ARRAY(SELECT jsonb_build_object(
           'number', n, 'cause', n %% 5, 'mended', %s::text || n %% 5) FROM generate_series(%s::integer, %s::integer) n), p_tags => %s)"""
 STATUS = "SELECT count(*) FROM pipeline.jobs WHERE workflow = 'offers' AND status = '{}'"
-# Where this machine has the files is nobody's business.
-WITHOUT_THE_FOLDER = """folder => {
+# No notices of what was done before; where this machine has the files is nobody's business.
+TIDY = """folder => {
+    scrollTo(0, 0);
+    for (const note of document.querySelectorAll("#notices button")) note.click();
     for (const text of document.querySelectorAll("pre")) text.textContent = text.textContent.replaceAll(folder, "");
 }"""
 Snap = Callable[..., None]
@@ -42,10 +44,7 @@ def snap(tmp_path: Path) -> Snap:
     def take(page: Page, name: str, *, height: int = 900) -> None:
         width = page.viewport_size["width"] if page.viewport_size else 1280
         page.set_viewport_size({"width": width, "height": height})
-        for note in page.locator("#notices button").all():
-            note.click()
-        page.evaluate("scrollTo(0, 0)")
-        page.evaluate(WITHOUT_THE_FOLDER, f"{ROOT}/")
+        page.evaluate(TIDY, f"{ROOT}/")
         page.screenshot(path=folder / f"{name}.png")
 
     return take

@@ -21,8 +21,6 @@ from pipeline.front.api import (
     schedules,
     session,
     stats,
-    workflow_history,
-    workflows,
 )
 from pipeline.front.api.control import audit, bulk, keys, phases
 from pipeline.front.api.control import workers as control_workers
@@ -33,6 +31,8 @@ from pipeline.front.api.http.responses import SCHEMA, complete
 from pipeline.front.api.http.shield import Shield
 from pipeline.front.api.http.tokens import parse_tokens
 from pipeline.front.api.waits import links, signals
+from pipeline.front.api.workflows import history as workflow_history
+from pipeline.front.api.workflows import routes as workflows
 from pipeline.front.dashboard import routes as dashboard
 from pipeline.front.database import transaction
 from pipeline.observe import metrics

@@ -16,8 +16,8 @@ from pipeline.front.api.http.fields import Name
 from pipeline.front.api.http.problem import not_found
 from pipeline.front.api.http.responses import problems
 from pipeline.front.database import transaction
-from pipeline.store.gateway import workflows as stored
-from pipeline.store.gateway.workflows import PhaseMinute
+from pipeline.store.inspect import workflows as stored
+from pipeline.store.inspect.workflows import PhaseMinute
 from pipeline.store.register import in_force
 
 router = APIRouter(prefix="/v1/workflows", tags=["workflows"])
