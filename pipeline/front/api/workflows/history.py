@@ -57,15 +57,15 @@ def history(
     name: Annotated[Name, Path(description="a workflow's name")],
     hours: Annotated[float, Query(gt=0, le=168, allow_inf_nan=False)] = 24,
 ) -> WorkflowHistory:
-    """What ended and how long it took, a minute a step; beyond six hours a quarter of an hour, beyond a day an hour."""
+    """What ended and how long it took, a minute a step; beyond three hours a quarter, beyond a day an hour."""
     with transaction() as connection:
         found = in_force(connection, [name])
-        rows = stored.workflow_minutes(connection, name, hours, quarters=hours > 6)
+        rows = stored.workflow_minutes(connection, name, hours, quarters=hours > 3)
         bounds = stored.duration_bounds(connection)
     if not found:
         raise not_found("workflow", name)
     last = found[name][-1]["phase"]
-    return _history(rows, bounds, last, HOUR if hours > 24 else QUARTER if hours > 6 else MINUTE)
+    return _history(rows, bounds, last, HOUR if hours > 24 else QUARTER if hours > 3 else MINUTE)
 
 
 def _history(rows: list[PhaseMinute], bounds: Sequence[float], last: str, step: timedelta) -> WorkflowHistory:
