@@ -107,10 +107,13 @@ def test_every_view_is_accessible_in_light_and_dark_and_fits_every_window(
     found: list[str] = []
     added = [view.path for extension in extensions() for view in extension.views]
     views = [*VIEWS, *added, "/jobs/{waits}", "/jobs/{waits}/children"]
-    for path in (view.format(**known) for view in views[half::2]):
+    for view in views[half::2]:
+        path = view.format(**known)
         visit(page, path)
         found += findings(page, path)
-        found += [f"{path} is not found"] if page.locator("main .missing").count() else []
+        # One project's number is no source's.
+        lost = view in VIEWS and page.locator("main > .missing").count()
+        found += [f"{path} is not found"] if lost else []
         page.emulate_media(color_scheme="dark")
         found += findings(page, f"{path} in the dark", "color-contrast")
         for width in WIDTHS:
