@@ -137,6 +137,41 @@ SELECT date_bin('15 minutes', at, '2000-01-01'), queue, max(waiting), max(queued
        sum(succeeded), sum(retried), sum(crashed), sum(waited), sum(failed), sum(cancelled)
 FROM pipeline.rollups GROUP BY 1, 2 ORDER BY 1, 2;
 
+-- A workflow of which little else is known has durations like any other.
+UPDATE pipeline.rollups SET ran = array_fill(3, ARRAY[47]), took = array_fill(1, ARRAY[47])
+WHERE at > now() - interval '1 day';
+UPDATE pipeline.rollup_quarters SET ran = array_fill(40, ARRAY[47]), took = array_fill(12, ARRAY[47]);
+
+-- One job in fifty has a tag of a hundred; the errors of failed ones have a log; batches have parents.
+UPDATE pipeline.jobs SET tags = ARRAY['tag-' || abs(hashtext(id::text)) % 100] WHERE abs(hashtext(id::text)) % 50 = 0;
+INSERT INTO pipeline.tags (tag, job_id) SELECT tags[1], id FROM pipeline.jobs WHERE tags IS NOT NULL;
+INSERT INTO pipeline.attempt_logs (job_id, fence, traceback, lines)
+SELECT job_id, fence, repeat('in a line of the shop ', 80), repeat('a line ', 80)
+FROM pipeline.attempts WHERE outcome = 'exhausted';
+WITH parents AS (
+    SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM pipeline.jobs WHERE workflow = 'website' LIMIT 5000
+), families AS (SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM pipeline.batches)
+UPDATE pipeline.batches b SET parent_job = p.id, policy = 'best_effort'
+FROM families f JOIN parents p USING (n) WHERE b.id = f.id;
+
+-- Jobs of a thousand customers wait for their turns.
+INSERT INTO pipeline.turns (workflow, field, per_key) VALUES ('website', 'customer', 2);
+UPDATE pipeline.outbox o SET turns_id = t.id, key = 'customer-' || abs(hashtext(o.job_id::text)) % 1000,
+    has_turn = o.sent_at IS NOT NULL
+FROM pipeline.turns t, pipeline.phases ph
+WHERE ph.id = o.phase_id AND ph.workflow = 'website' AND t.workflow = 'website'
+    AND (o.sent_at IS NOT NULL OR o.due_at IS NOT NULL);
+
+INSERT INTO pipeline.schedules (workflow, name, source, cron, catch_up, next_at, planned)
+SELECT 'website', 'every-' || g, 'run time', '0 3 * * *', 1, now() + interval '1 hour', true
+FROM generate_series(1, 1000) g;
+INSERT INTO pipeline.audit (at, who, door, action, reason, jobs, job_ids)
+SELECT now() - interval '1 second' * g, 'somebody ' || g % 20, 'api', 'cancel', 'a mistake', 1,
+       ARRAY[gen_random_uuid()]
+FROM generate_series(JOBS / 10, 1, -1) g;
+INSERT INTO pipeline.bulk_actions (who, door, action, filter, total)
+SELECT 'ada', 'api', 'canary', '{}', 1 FROM generate_series(1, 50);
+
 -- As if work went on while the measurement lasts: there are always thousands of attempts that ended a moment ago.
 UPDATE pipeline.attempts SET finished_at = now() + interval '10 minutes' * random()
 WHERE (job_id, fence) IN (SELECT job_id, fence FROM pipeline.attempts ORDER BY finished_at DESC LIMIT 10000);

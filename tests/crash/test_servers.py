@@ -15,7 +15,6 @@ from tests import shared
 from tests.apis import running_api
 from tests.databases import Databases
 from tests.place import Place
-from tests.vhosts import Vhosts
 
 
 # One pair of servers for all of them, in one process.
@@ -28,11 +27,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 @pytest.fixture(scope="module")
 def databases(servers: Servers) -> Databases:
     return Databases(servers.postgres, shared.TEMPLATE)
-
-
-@pytest.fixture(scope="module")
-def vhosts(servers: Servers) -> Vhosts:
-    return Vhosts(servers.rabbitmq)
 
 
 def load(place: Place, n: int = 60) -> list[UUID]:

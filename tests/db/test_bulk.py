@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 from sqlalchemy import Engine
 
@@ -38,6 +41,24 @@ def step(db: Db, most: int = 2) -> float:
 def shown(engine: Engine) -> list[tuple[str, int]]:
     with engine.begin() as connection:
         return [(row["state"], row["done"]) for row in bulk.actions(connection)]
+
+
+def held(engine: Engine) -> list[tuple[str, int, int]]:
+    """State, done and put aside of each, newest first."""
+    with engine.begin() as connection:
+        return [(row["state"], row["done"], row["held"]) for row in bulk.actions(connection)]
+
+
+@contextmanager
+def no_wait_ends(db: Db) -> Iterator[None]:
+    """Whoever waits for a lock waits until the statement fails."""
+    db.execute("ALTER FUNCTION pipeline.step_bulk_actions(integer) SET lock_timeout = '1h'")
+    db.execute("SET statement_timeout = '20s'")
+    try:
+        yield
+    finally:
+        db.execute("ALTER FUNCTION pipeline.step_bulk_actions(integer) SET lock_timeout = '100ms'")
+        db.execute("RESET statement_timeout")
 
 
 def steer(engine: Engine, number: int, state: bulk.State) -> bool:
@@ -106,19 +127,82 @@ def test_jobs_that_match_a_filter_are_cancelled_and_those_submitted_later_are_no
     assert steps.one(database, "SELECT count(*) FROM pipeline.jobs WHERE error_message = 'why'") == 5
 
 
-def test_a_row_that_somebody_holds_stops_nobody_else(database: Db, connect: Connect, engine: Engine) -> None:
-    """Its action is asked again; the next one goes on."""
-    [hold] = fail(database, 1)
+def test_a_row_that_somebody_holds_for_long_is_put_aside_and_all_others_are_done(
+    database: Db, connect: Connect, engine: Engine
+) -> None:
+    """No look waits for it, the next action goes on, and it is done when it is free."""
+    holds = fail(database, 6)
     begin(engine, "replay", steps.rows(database, GROUP)[0])
     database.execute("SELECT pipeline.submit('single', '{}', p_tags => ARRAY['wrong'])")
     begin(engine, "cancel", {"status": "unfinished", "tag": "wrong"})
     other = connect()
-    with other.transaction():
-        other.execute("SELECT 1 FROM pipeline.jobs WHERE id = %s FOR UPDATE", (hold.job,))
-        assert step(database) <= 2
-        assert shown(engine) == [("done", 1), ("running", 0)]
+    with other.transaction(), no_wait_ends(database):
+        other.execute("SELECT 1 FROM pipeline.jobs WHERE id = %s FOR UPDATE", (holds[1].job,))
+        while step(database) < 1:
+            pass
+        assert step(database) == 1
+        assert held(engine) == [("done", 1, 0), ("running", 5, 1)]
     step(database)
-    assert shown(engine) == [("done", 1), ("done", 1)]
+    assert held(engine) == [("done", 1, 0), ("done", 6, 0)]
+    assert steps.one(database, FAILED) == 0
+
+
+def test_a_parent_whose_child_is_held_is_put_aside_and_its_part_is_done(
+    database: Db, connect: Connect, engine: Engine
+) -> None:
+    """Each is tried by itself; the one that cannot be done does not keep its place at the front."""
+    first = steps.submit(database, "single", tags=["wrong"])
+    batch = steps.one(
+        database,
+        "INSERT INTO pipeline.batches (id, parent_job, policy) VALUES (gen_random_uuid(), %s, 'all') RETURNING id",
+        first,
+    )
+    child = steps.submit(database, "single", batch=batch)
+    for _ in range(4):
+        steps.submit(database, "single", tags=["wrong"])
+    begin(engine, "cancel", {"status": "unfinished", "tag": "wrong"})
+    other = connect()
+    with other.transaction():
+        other.execute("SELECT 1 FROM pipeline.jobs WHERE id = %s FOR UPDATE", (child,))
+        for _ in range(8):
+            step(database)
+        assert held(engine) == [("running", 4, 1)]
+        assert steps.job(database, first)["status"] == "pending"
+    step(database)
+    assert held(engine) == [("done", 5, 0)]
+    assert steps.job(database, child)["status"] == "cancelled"
+
+
+def test_what_changed_while_it_was_held_is_left_alone(database: Db, connect: Connect, engine: Engine) -> None:
+    """Somebody discarded one, and another ran and failed anew: neither is replayed."""
+    holds = fail(database, 3)
+    begin(engine, "replay", {"status": "failed"})
+    other = connect()
+    with other.transaction():
+        other.execute("SELECT pipeline.discard(%s, 'no use')", (holds[0].job,))
+        steps.replay(other, holds[1].job)
+        steps.fail(other, steps.hold(other, holds[1].job), "ValueError: again (shop.py:3)")
+        while step(database) < 1:
+            pass
+        assert held(engine) == [("running", 1, 2)]
+    step(database)
+    assert held(engine) == [("done", 1, 0)]
+    assert [steps.job(database, hold.job)["status"] for hold in holds] == ["cancelled", "failed", "pending"]
+
+
+def test_a_job_that_is_deleted_while_it_is_held_is_forgotten(database: Db, connect: Connect, engine: Engine) -> None:
+    """And what is stopped remembers none."""
+    holds = fail(database, 2)
+    numbers = [begin(engine, "replay", {"status": "failed"}), begin(engine, "discard", steps.rows(database, GROUP)[0])]
+    other = connect()
+    with other.transaction():
+        other.execute("DELETE FROM pipeline.jobs WHERE id = ANY(%s)", ([hold.job for hold in holds],))
+        step(database)
+        assert steer(engine, numbers[1], "stopped")
+        assert held(engine) == [("stopped", 0, 0), ("running", 0, 2)]
+    assert step(database) < 1
+    assert step(database) == 3600
+    assert held(engine) == [("stopped", 0, 0), ("done", 0, 0)]
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -315,7 +315,10 @@ def _operators(db: Db, number: int) -> None:
     steps.fail(db, steps.held(db, "single"))
     bulk = "SELECT pipeline.begin_bulk('ada', 'api', NULL, 'replay', '{\"status\": \"failed\"}', 1)"
     number = steps.one(db, bulk)
-    assert steps.one(db, "SELECT pipeline.step_bulk_actions()") > 0
+    assert steps.one(db, "SELECT pipeline.step_bulk_actions(1)") < 1
+    db.execute("INSERT INTO pipeline.bulk_held (action_id, job_id) VALUES (%s, %s)", (number, uuid4()))
+    assert steps.one(db, "SELECT pipeline.step_bulk_actions(1)") < 1
+    assert steps.one(db, "SELECT pipeline.step_bulk_actions(1)") == 3600
     assert steps.one(db, "SELECT pipeline.steer_bulk(%s, 'stopped')", number) is False
     steps.one(db, "SELECT pipeline.count_ended()")
 

@@ -15,7 +15,7 @@ def begin(job: Job) -> None:
     return None
 
 
-@visits.phase(limit=Limit("shop:{shop}", rate="1/h"), breaker=Breaker("shop:{shop}", failures=1))
+@visits.phase(limit=Limit("visits:{shop}", rate="1/h"), breaker=Breaker("visits:{shop}", failures=1))
 def visit(job: Job) -> str:
     if job.body.get("ill"):
         raise Transient("it is ill")

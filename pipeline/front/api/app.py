@@ -10,8 +10,19 @@ from fastapi.openapi.utils import get_openapi
 from starlette.middleware.gzip import GZipMiddleware
 
 from pipeline.declare.extension import extensions, load
-from pipeline.front.api import dead, events, health, jobs, many, overview, results, schedules, session, stats, workflows
-from pipeline.front.api.control import audit, bulk, limits, phases
+from pipeline.front.api import (
+    dead,
+    events,
+    health,
+    jobs,
+    many,
+    overview,
+    results,
+    schedules,
+    session,
+    stats,
+)
+from pipeline.front.api.control import audit, bulk, keys, limits, phases
 from pipeline.front.api.control import workers as control_workers
 from pipeline.front.api.http import errors
 from pipeline.front.api.http.guessing import Guessing
@@ -20,6 +31,8 @@ from pipeline.front.api.http.responses import SCHEMA, complete
 from pipeline.front.api.http.shield import Shield
 from pipeline.front.api.http.tokens import parse_tokens
 from pipeline.front.api.waits import links, signals
+from pipeline.front.api.workflows import history as workflow_history
+from pipeline.front.api.workflows import routes as workflows
 from pipeline.front.dashboard import routes as dashboard
 from pipeline.front.database import transaction
 from pipeline.observe import metrics
@@ -29,8 +42,8 @@ from pipeline.store.inspect.health import versions
 
 # Before the jobs, whose ids are places in the same paths.
 PARTS = (
-    *(many, jobs, results, signals, workflows, schedules, dead, overview, phases, limits, control_workers, audit, bulk),
-    *(events, links, session, health),
+    *(many, jobs, results, signals, workflows, workflow_history, schedules, dead, overview),
+    *(phases, limits, control_workers, audit, bulk, keys, events, links, session, health),
 )
 
 

@@ -17,12 +17,12 @@ from pipeline.front.advice import advice
 from pipeline.front.api.http.auth import Operator, Viewer
 from pipeline.front.api.http.cursors import decode_cursor, encode_cursor
 from pipeline.front.api.http.fields import Body, JobId, Moment, Name, Priority, Seconds, Tag, Text, typed
-from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
+from pipeline.front.api.http.pages import Cursor, Limit, Page
 from pipeline.front.api.http.problem import Problem, conflict, not_found
 from pipeline.front.api.http.responses import problems
 from pipeline.front.api.http.shorten import shorten
 from pipeline.front.api.many import Wanted
-from pipeline.front.api.models import Accepted, AttemptLog, Changed, JobDetail, JobRow
+from pipeline.front.api.models import Accepted, AttemptLog, Changed, JobDetail, JobRow, job_page
 from pipeline.front.database import transaction
 from pipeline.journey import submit as steer
 from pipeline.store import inspect
@@ -168,9 +168,7 @@ def children(
         _status(connection, job_id)
         after = place[0] if place else None
         rows = inspect.children(connection, job_id, status=status, after=after, limit=limit + 1)
-    for row in rows:
-        row["error_message"] = shorten(row["error_message"])
-    return Page[JobRow].model_validate(cut(rows, limit, lambda row: str(row["id"])))
+    return job_page(rows, limit)
 
 
 @router.get("/{job_id}/attempts/{fence}", responses=ONE)

@@ -8,6 +8,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from pipeline.front.api.http.pages import Page, cut
+from pipeline.front.api.http.shorten import shorten
+
 
 class JobRow(BaseModel):
     """A job in a list."""
@@ -211,5 +214,13 @@ class Batch(BaseModel):
     sealed: bool
     callback_workflow: str | None
     callback_job: UUID | None
+    parent_job: UUID | None = Field(description="the job that waits for these, its children")
     created_at: datetime
     completed_at: datetime | None
+
+
+def job_page(rows: list[dict[str, Any]], limit: int) -> Page[JobRow]:
+    """A page of ``limit + 1`` jobs, in the order of their ids; long errors are cut."""
+    for row in rows:
+        row["error_message"] = shorten(row["error_message"])
+    return Page[JobRow].model_validate(cut(rows, limit, lambda row: str(row["id"])))

@@ -8,13 +8,15 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from pipeline.declare.states import Status
 from pipeline.front.api import stats
 from pipeline.front.api.http.auth import Viewer
 from pipeline.front.api.http.cursors import decode_cursor
 from pipeline.front.api.http.fields import Name
 from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
+from pipeline.front.api.http.problem import not_found
 from pipeline.front.api.http.responses import problems
-from pipeline.front.api.models import Batch, Worker
+from pipeline.front.api.models import Batch, JobRow, Worker, job_page
 from pipeline.front.api.stats import Rollup, Stats
 from pipeline.front.database import transaction
 from pipeline.store import inspect
@@ -42,6 +44,34 @@ def batches(
     with transaction() as connection:
         rows = inspect.batches(connection, open_only=open_only, before=place[0] if place else None, limit=limit + 1)
     return Page[Batch].model_validate(cut(rows, limit, lambda row: str(row["id"])))
+
+
+@router.get("/batches/{batch_id}", responses=problems(404))
+def show_batch(who: Viewer, batch_id: UUID) -> Batch:  # noqa: ARG001
+    """One batch."""
+    with transaction() as connection:
+        found = inspect.batch(connection, batch_id)
+    if found is None:
+        raise not_found("batch", batch_id)
+    return Batch.model_validate(found)
+
+
+@router.get("/batches/{batch_id}/jobs", responses=problems(404))
+def jobs_of_batch(
+    who: Viewer,  # noqa: ARG001
+    batch_id: UUID,
+    status: Annotated[Status | None, Query()] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Page[JobRow]:
+    """The jobs of a batch, oldest first."""
+    place = decode_cursor(cursor, UUID)
+    after = place[0] if place else None
+    with transaction() as connection:
+        if inspect.batch(connection, batch_id) is None:
+            raise not_found("batch", batch_id)
+        rows = inspect.jobs_of_batch(connection, batch_id, status=status, after=after, limit=limit + 1)
+    return job_page(rows, limit)
 
 
 @router.get("/stats")

@@ -25,7 +25,9 @@ POLICY = (
 # A browser keeps the files, and asks each time whether they changed: after an upgrade nobody sees old ones.
 HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
 VIEWS = (
-    *("/", "/jobs", "/jobs/{job_id}", "/jobs/{job_id}/children", "/dead", "/batches"),
+    *("/", "/jobs", "/jobs/{job_id}", "/jobs/{job_id}/children", "/dead", "/batches", "/batches/{batch_id}"),
+    *("/workflows", "/workflows/{workflow}", "/workflows/{workflow}/keys"),
+    *("/schedules", "/schedules/{workflow}/{schedule}", "/limits"),
     *("/phases", "/workers", "/workers/{worker_id}", "/bulk", "/audit"),
 )
 SERVED = frozenset({".js", ".css", ".svg"})

@@ -11,6 +11,8 @@ from uuid import UUID
 import orjson
 from sqlalchemy import Connection, text
 
+from pipeline.store.gateway.callers import readable_errors
+
 # Python has no infinity: a pause that ends when somebody says so has no moment.
 PAUSE_PHASES = text("""SELECT queue, nullif(paused_until, 'infinity') FROM pipeline.pause_phases(:workflow, :phase,
     coalesce(now() + make_interval(secs => CAST(:seconds AS double precision)), 'infinity')) ORDER BY queue""")
@@ -141,19 +143,23 @@ def audit(connection: Connection, asked: Asked, before: int | None, limit: int) 
 def list_turns(connection: Connection, workflow: str, first: str, most: int) -> list[KeyTurns]:
     """The keys of a workflow that have unfinished jobs, from ``first`` on."""
     values = {"workflow": workflow, "first": first, "most": most}
-    return [KeyTurns(*row) for row in connection.execute(LIST_TURNS, values)]
+    with readable_errors():
+        return [KeyTurns(*row) for row in connection.execute(LIST_TURNS, values)]
 
 
 def set_key_weight(connection: Connection, workflow: str, key: str, weight: int) -> None:
     """So many of its jobs go in each of its turns."""
-    connection.execute(SET_KEY_WEIGHT, {"workflow": workflow, "key": key, "weight": weight})
+    with readable_errors():
+        connection.execute(SET_KEY_WEIGHT, {"workflow": workflow, "key": key, "weight": weight})
 
 
 def pause_key(connection: Connection, workflow: str, key: str, seconds: float | None) -> None:
     """Begin no more of its jobs, for so long or until somebody resumes it."""
-    connection.execute(PAUSE_KEY, {"workflow": workflow, "key": key, "seconds": seconds})
+    with readable_errors():
+        connection.execute(PAUSE_KEY, {"workflow": workflow, "key": key, "seconds": seconds})
 
 
 def resume_key(connection: Connection, workflow: str, key: str) -> bool:
     """False if it was not paused."""
-    return bool(connection.execute(RESUME_KEY, {"workflow": workflow, "key": key}).scalar_one())
+    with readable_errors():
+        return bool(connection.execute(RESUME_KEY, {"workflow": workflow, "key": key}).scalar_one())

@@ -16,6 +16,7 @@ BEGIN = text("""SELECT pipeline.begin_bulk(:who, :door, :origin, :action, CAST(:
 STEER = text("SELECT pipeline.steer_bulk(:id, :state)")
 LIST = text("""SELECT b.id, b.at, b.who, b.action, b.state, b.filter, b.per_second, b.reason, b.total, b.done,
     b.ended_at,
+    (SELECT count(*) FROM (SELECT 1 FROM pipeline.bulk_held h WHERE h.action_id = b.id LIMIT 10000) h) AS held,
     CASE WHEN b.action = 'canary' THEN b.place END AS job,
     CASE WHEN b.action = 'canary' THEN (SELECT j.status FROM pipeline.jobs j WHERE j.id = b.place) END AS job_status
     FROM pipeline.bulk_actions b

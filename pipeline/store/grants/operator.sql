@@ -3,7 +3,7 @@
 GRANT SELECT ON
     pipeline.phases, pipeline.batches, pipeline.batch_ends, pipeline.jobs, pipeline.outbox, pipeline.attempts,
     pipeline.workers, pipeline.rate_limits, pipeline.permits, pipeline.rollups, pipeline.rollup_quarters,
-    pipeline.counter_totals, pipeline.places, pipeline.breakers, pipeline.breaker_failures, pipeline.turns, pipeline.key_turns, pipeline.key_rates, pipeline.keys, pipeline.tags, pipeline.steps, pipeline.signals, pipeline.hooks, pipeline.schedules, pipeline.attempt_logs, pipeline.audit, pipeline.bulk_actions, pipeline.epochs, pipeline.versions, pipeline.installation, pipeline.own_functions, pipeline.granted_roles,
+    pipeline.counter_totals, pipeline.places, pipeline.breakers, pipeline.breaker_failures, pipeline.turns, pipeline.key_turns, pipeline.key_rates, pipeline.keys, pipeline.tags, pipeline.steps, pipeline.signals, pipeline.hooks, pipeline.schedules, pipeline.attempt_logs, pipeline.audit, pipeline.bulk_actions, pipeline.bulk_held, pipeline.epochs, pipeline.versions, pipeline.installation, pipeline.own_functions, pipeline.granted_roles,
     pipeline.running_jobs, pipeline.processors, pipeline.counters, pipeline.relay_leader, pipeline.maintenance_leader
 TO :"role";
 GRANT EXECUTE ON FUNCTION

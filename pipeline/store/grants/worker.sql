@@ -5,7 +5,7 @@ GRANT USAGE ON SCHEMA pipeline TO :"role";
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     pipeline.phases, pipeline.batches, pipeline.batch_ends, pipeline.jobs, pipeline.outbox, pipeline.attempts,
     pipeline.workers, pipeline.rate_limits, pipeline.permits, pipeline.breakers, pipeline.breaker_failures, pipeline.rollups, pipeline.rollup_quarters,
-    pipeline.counter_totals, pipeline.places, pipeline.turns, pipeline.key_turns, pipeline.key_rates, pipeline.keys, pipeline.tags, pipeline.steps, pipeline.signals, pipeline.hooks, pipeline.schedules, pipeline.attempt_logs, pipeline.audit, pipeline.bulk_actions, pipeline.epochs
+    pipeline.counter_totals, pipeline.places, pipeline.turns, pipeline.key_turns, pipeline.key_rates, pipeline.keys, pipeline.tags, pipeline.steps, pipeline.signals, pipeline.hooks, pipeline.schedules, pipeline.attempt_logs, pipeline.audit, pipeline.bulk_actions, pipeline.bulk_held, pipeline.epochs
 TO :"role";
 GRANT SELECT ON
     pipeline.versions, pipeline.installation, pipeline.running_jobs, pipeline.processors, pipeline.counters

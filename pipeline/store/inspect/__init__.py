@@ -34,12 +34,16 @@ ROW = """id, workflow, phase, status, priority, attempts, max_attempts, crashes,
     idempotency_key, coalesce(tags, '{}') AS tags, expires_at,
     left(error_message, 4000) AS error_message"""
 JOBS = text(f"SELECT {ROW} FROM pipeline.jobs WHERE id = ANY (:ids) ORDER BY id DESC")  # noqa: S608
-EACH_CHILD = text(f"""SELECT c.* FROM pipeline.batches b CROSS JOIN LATERAL (
+IN_BATCHES = f"""SELECT c.* FROM pipeline.batches b CROSS JOIN LATERAL (
         SELECT {ROW} FROM pipeline.jobs WHERE batch_id = b.id AND (CAST(:after AS uuid) IS NULL OR id > :after)
         AND (CAST(:status AS text) IS NULL OR status = :status) ORDER BY id LIMIT :limit) c
-    WHERE b.parent_job = :id ORDER BY c.id LIMIT :limit""")  # noqa: S608  fixed columns
-BATCH = """SELECT id, total, remaining, failed, sealed, callback_workflow, callback_job, created_at, completed_at
-    FROM pipeline.batches WHERE id < :before"""
+    WHERE b.parent_job = :id ORDER BY c.id LIMIT :limit"""  # noqa: S608  fixed columns
+EACH_CHILD = text(IN_BATCHES)
+EACH_OF_BATCH = text(IN_BATCHES.replace("b.parent_job = :id", "b.id = :id"))
+BATCH_ROW = """SELECT id, total, remaining, failed, sealed, callback_workflow, callback_job, parent_job, created_at,
+    completed_at FROM pipeline.batches"""
+ONE_BATCH = text(f"{BATCH_ROW} WHERE id = :id")
+BATCH = f"{BATCH_ROW} WHERE id < :before"
 BATCHES = text(f"{BATCH} ORDER BY id DESC LIMIT :limit")
 OPEN_BATCHES = text(f"{BATCH} AND completed_at IS NULL ORDER BY id DESC LIMIT :limit")
 # Why a job that is failed is not replayed.
@@ -121,6 +125,20 @@ def children(
     """The children of a job after this one, in the order of their bodies, as ``jobs``."""
     values = {"id": job_id, "status": status, "after": after, "limit": limit}
     return [dict(row) for row in connection.execute(EACH_CHILD, values).mappings()]
+
+
+def jobs_of_batch(
+    connection: Connection, batch: UUID, *, status: str | None, after: UUID | None, limit: int
+) -> list[dict[str, Any]]:
+    """The jobs of a batch after this one, oldest first, as ``jobs``."""
+    values = {"id": batch, "status": status, "after": after, "limit": limit}
+    return [dict(row) for row in connection.execute(EACH_OF_BATCH, values).mappings()]
+
+
+def batch(connection: Connection, number: UUID) -> dict[str, Any] | None:
+    """A batch, or None if there is no such batch."""
+    found = connection.execute(ONE_BATCH, {"id": number}).mappings().one_or_none()
+    return None if found is None else dict(found)
 
 
 def status(connection: Connection, job_id: UUID) -> str | None:

@@ -35,6 +35,10 @@ WELL = {
     'pipeline_attempts_total{queue="a.b",outcome="retried"}': "0+1x200",
     'pipeline_attempts_total{queue="a.b",outcome="crashed"}': "0+0x200",
     'pipeline_breaker{source="s",state="open"}': "0+0x200",
+    'pipeline_event_loop_lag_seconds_bucket{le="0.1"}': "0+600x200",
+    'pipeline_event_loop_lag_seconds_bucket{le="5"}': "0+600x200",
+    'pipeline_event_loop_lag_seconds_bucket{le="+Inf"}': "0+600x200",
+    'pipeline_leader_age_seconds{leader="relay"}': "0+60x200",
 }
 # What differs from that day (None: the series is absent), and how long it takes to notice, in minutes.
 WRONG: dict[str, list[tuple[dict[str, str | None], int]]] = {
@@ -69,6 +73,9 @@ WRONG: dict[str, list[tuple[dict[str, str | None], int]]] = {
     "PipelineWorkerMissing": [({'pipeline_workers{state="missing"}': "1+0x200"}, 10)],
     "PipelineScheduleLate": [({"pipeline_schedule_lag_seconds": "400+0x200"}, 10)],
     "PipelineOldSnapshot": [({"pipeline_oldest_snapshot_age_seconds": "4000+0x200"}, 15)],
+    "PipelineEventLoopLate": [({'pipeline_event_loop_lag_seconds_bucket{le="0.1"}': "0+300x200"}, 15)],
+    # Every three minutes another one.
+    "PipelineLeaderChanges": [({'pipeline_leader_age_seconds{leader="relay"}': "1 61 121 " * 20}, 40)],
     "PipelineVersions": [({'pipeline_workers_by_version{version="2"}': "1+0x200"}, 130)],
 }
 

@@ -18,7 +18,7 @@ def test_a_phase_is_paused_and_set_and_a_worker_drained_and_all_of_it_is_in_the_
     """What waits goes on when it may; the page says what is in force and what the code declares."""
     place.worker(threads=2)
     page = open_page(f"{serve()}/phases")
-    row = page.get_by_role("row").filter(has_text="single.act")
+    row = page.get_by_role("row").filter(has_text="single › act")
     row.get_by_role("button", name="Pause…").click()
     page.get_by_role("dialog").get_by_label("Reason").fill("a deploy")
     page.get_by_role("dialog").get_by_role("button", name="Pause").click()

@@ -106,7 +106,7 @@ def test_a_job_is_cancelled_with_the_keyboard_alone(place: Place, serve: Serve, 
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("Enter")
-    for _ in range(3):  # the two links above the title, then the button
+    for _ in range(4):  # the two links above the title, copying the id, then the button
         page.keyboard.press("Tab")
     button = page.get_by_role("button", name="Cancel")
     expect(button).to_be_focused()

@@ -39,6 +39,9 @@ class NewBulk(BaseModel):
     job: UUID | None = None
     per_second: Annotated[float, Field(ge=0.01, le=10_000, allow_inf_nan=False)] | None = None
     reason: Text | None = None
+    total: Annotated[int, Field(ge=1, lt=2**31, strict=True)] | None = Field(
+        default=None, description="how many match, if the caller has counted them: the server counts up to 10,000"
+    )
 
     @model_validator(mode="after")
     def _one_way(self) -> NewBulk:
@@ -64,8 +67,9 @@ class BulkAction(BaseModel):
     filter: dict[str, Any]
     per_second: float | None
     reason: str | None
-    total: int = Field(description="how many matched when it began; counted up to 10,000")
+    total: int = Field(description="how many matched when it began; counted up to 10,000, unless the caller counted")
     done: int
+    held: int = Field(description="somebody else holds their rows: they are tried again; counted up to 10,000")
     ended_at: datetime | None
     job: UUID | None = Field(description="the canary")
     job_status: str | None
@@ -135,4 +139,4 @@ def _wanted(connection: Connection, wish: NewBulk) -> tuple[dict[str, Any], int]
     assert wish.where is not None
     narrow = many.to_cancel if wish.action == "cancel" else many.to_replay
     where = narrow(wish.where.as_where())
-    return many.described(where), many.count(connection, where).jobs
+    return many.described(where), wish.total or many.count(connection, where).jobs

@@ -50,6 +50,12 @@ class ScheduleRow(BaseModel):
         return cls(**found)
 
 
+class ScheduleDetail(ScheduleRow):
+    """A schedule, and what comes."""
+
+    moments: list[datetime] = Field(description="the next ones; none while it is paused")
+
+
 class NewSchedule(BaseModel):
     """When, and with what: either ``cron`` or ``every``."""
 

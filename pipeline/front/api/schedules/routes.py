@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy import Connection
 
 from pipeline import scheduling
+from pipeline.declare.schedules.schedule import moments_of
 from pipeline.front.api.http.auth import Operator, Viewer
 from pipeline.front.api.http.cursors import decode_cursor, plain_text
 from pipeline.front.api.http.fields import Name, typed
@@ -16,14 +17,24 @@ from pipeline.front.api.http.pages import Cursor, Limit, Page, cut
 from pipeline.front.api.http.problem import Problem, not_found
 from pipeline.front.api.http.responses import problems
 from pipeline.front.api.models import Accepted
-from pipeline.front.api.schedules.models import Backfill, NewSchedule, ScheduleName, ScheduleRow, Steered
+from pipeline.front.api.schedules.models import (
+    Backfill,
+    NewSchedule,
+    ScheduleDetail,
+    ScheduleName,
+    ScheduleRow,
+    Steered,
+)
 from pipeline.front.database import transaction
 from pipeline.store.control import actions as control
+from pipeline.store.gateway.schedules import Schedule
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 READ = problems(401, 403, 422, 503)
 ONE = problems(401, 403, 404, 422, 503)
 CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 503)
+# Moments of a schedule that are still to come.
+SHOWN = 8
 InPath = Annotated[Name, Path(description="its workflow")]
 Called = Annotated[ScheduleName, Path(description="its name")]
 
@@ -46,13 +57,27 @@ def list_schedules(
 
 
 @router.get("/{workflow}/{name}", responses=ONE)
-def show_schedule(who: Viewer, workflow: InPath, name: Called) -> ScheduleRow:  # noqa: ARG001
-    """One schedule."""
+def show_schedule(who: Viewer, workflow: InPath, name: Called) -> ScheduleDetail:  # noqa: ARG001
+    """One schedule, and its next moments."""
     with transaction() as connection:
         found = scheduling.schedules(connection, workflow, name)
     if not found:
         raise _unknown(workflow, name)
-    return ScheduleRow.of(found[0])
+    row = ScheduleRow.of(found[0])
+    return ScheduleDetail.model_validate({**row.model_dump(), "moments": _next_moments(found[0])})
+
+
+def _next_moments(one: Schedule) -> list[datetime]:
+    """None of one that is paused, or that nobody has worked out yet."""
+    moments: list[datetime] = []
+    if one.next_at is None:
+        return moments
+    endless = moments_of(one.cron, one.every, one.timezone if one.cron else None)
+    following: datetime | None = one.next_at
+    while following is not None and len(moments) < SHOWN:
+        moments.append(following)
+        following = endless.after(following)
+    return moments
 
 
 @router.put("/{workflow}/{name}", responses=CHANGE)

@@ -60,17 +60,20 @@ export function discard(group, { refresh }) {
     danger: true,
     fields: [field("Reason", h("input", { name: "reason", maxlength: 1000, required: true }))],
     yes: "Discard them",
-    act: async ({ reason }, { progress, stopped }) => {
-      let done = 0;
-      let more = true;
-      while (more && !stopped()) {
-        const answer = await post("/v1/dead/discard", { group: group.group, limit: AT_ONCE, reason });
-        done += answer.jobs;
-        more = answer.more && answer.jobs > 0;
-        progress(`${plural(done, "job")} discarded`);
-      }
+    act: async ({ reason }) => {
+      const said = group.jobs > AT_ONCE ? await inBackground(group, reason) : await atOnce(group, reason);
       await refresh();
-      return `Discarded ${plural(done, "job")}${more ? "; there are more" : ""}.`;
+      return said;
     },
   });
+}
+
+async function inBackground(group, reason) {
+  await post("/v1/bulk", { action: "discard", group: group.group, reason });
+  return `Discarding ${jobsOf(group)}: it is under way, and can be paused and stopped by everybody.`;
+}
+
+async function atOnce(group, reason) {
+  const { jobs } = await post("/v1/dead/discard", { group: group.group, limit: AT_ONCE, reason });
+  return `Discarded ${plural(jobs, "job")}.`;
 }

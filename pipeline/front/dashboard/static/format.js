@@ -17,6 +17,8 @@ export const plural = (value, one, many = `${one}s`) => `${count(value)} ${value
 
 export function percent(share) {
   if (!share) return "0 %";
+  // All of it is said of all of it alone.
+  if (share >= 0.995 && share < 1) return ">99 %";
   return share < 0.001 ? "<0.1 %" : `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
 }
 
@@ -68,12 +70,33 @@ export function bytes(value) {
 
 export const seconds = (from, until) => ((until ? Date.parse(until) : now()) - Date.parse(from)) / 1000;
 
-const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const precise = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
-const day = new Intl.DateTimeFormat("en-GB", { weekday: "short", hour: "2-digit", minute: "2-digit" });
-export const hour = (time) => clock.format(time);
-export const weekday = (time) => day.format(time);
-export const moment = (iso) => (iso ? precise.format(new Date(iso)) : "–");
+const HOUR = { hour: "2-digit", minute: "2-digit" };
+const DATE = { day: "numeric", month: "short", year: "numeric" };
+const ZONE = "times in UTC";
+let formats = null;
+
+/** Whether times are told in UTC, as logs tell them, or by the clock on the reader's wall. */
+export const inUtc = () => localStorage.getItem(ZONE) === "yes";
+
+export function tellInUtc(wanted) {
+  localStorage.setItem(ZONE, wanted ? "yes" : "no");
+  formats = null;
+}
+
+function told() {
+  const format = (parts) => new Intl.DateTimeFormat("en-GB", inUtc() ? { ...parts, timeZone: "UTC" } : parts);
+  formats ??= {
+    hour: format(HOUR),
+    weekday: format({ weekday: "short", ...HOUR }),
+    moment: format({ ...DATE, ...HOUR, second: "2-digit", timeZoneName: "short" }),
+  };
+  return formats;
+}
+
+export const hour = (time) => told().hour.format(time);
+export const weekday = (time) => told().weekday.format(time);
+/** With its zone: 19 Nov 2026, 22:33:12 UTC. */
+export const moment = (iso) => (iso ? told().moment.format(new Date(iso)) : "–");
 
 /** Ids begin with the time: the end tells them apart. */
 export const short = (id) => `…${id.slice(-8)}`;

@@ -4,7 +4,8 @@ import { remove } from "/static/api.js";
 import { button } from "/static/parts.js";
 import { h, patch, s } from "/static/dom.js";
 import { entries } from "/static/extensions.js";
-import { capped } from "/static/format.js";
+import { capped, inUtc, tellInUtc } from "/static/format.js";
+import { showKeys } from "/static/keyboard.js";
 import { hands, live } from "/static/live.js";
 import { openSubmit } from "/static/views/submit.js";
 
@@ -12,7 +13,10 @@ const VIEWS = [
   ["/", "Overview"],
   ["/jobs", "Jobs"],
   ["/dead", "Dead letters"],
+  ["/workflows", "Workflows"],
   ["/phases", "Phases"],
+  ["/schedules", "Schedules"],
+  ["/limits", "Limits"],
   ["/workers", "Workers"],
   ["/batches", "Batches"],
   ["/bulk", "Bulk"],
@@ -21,7 +25,8 @@ const VIEWS = [
 
 let shown = null;
 
-export function drawHeader(session) {
+/** `redraw` brings the page up to date after times are told in another zone. */
+export function drawHeader(session, redraw) {
   const here = location.pathname;
   const isHere = (href) => (href === "/" ? here === "/" : here === href || here.startsWith(`${href}/`));
   patch(
@@ -51,6 +56,8 @@ export function drawHeader(session) {
           "div",
           { class: "tools" },
           state(),
+          zone(redraw),
+          h("button", { type: "button", class: "small quiet", "aria-label": "Keys", title: "Keys", onclick: showKeys }, "?"),
           session.role === "operator"
             ? button("Submit job", openSubmit, "primary small")
             : h("span", { class: "role" }, "read only"),
@@ -80,6 +87,20 @@ function nobody() {
       ? "All workers are draining: jobs are accepted and wait. Let one take jobs again, or start another: "
       : "No worker is alive: jobs are accepted and wait. Start one: ",
     h("code", null, "dramatiq pipeline.actors --processes 4"),
+  );
+}
+
+function zone(redraw) {
+  const utc = inUtc();
+  const change = () => {
+    tellInUtc(!utc);
+    redraw();
+  };
+  return h(
+    "button",
+    { type: "button", class: "small quiet", "aria-pressed": String(utc), title: "Times in UTC, or by your clock", onclick: change },
+    utc ? "UTC" : "Local",
+    h("span", { class: "hidden" }, " times"),
   );
 }
 

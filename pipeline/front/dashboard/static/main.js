@@ -7,18 +7,25 @@ import { extensions } from "/static/extensions.js";
 import { drawHeader } from "/static/header.js";
 import { live, start, stop, subscribe } from "/static/live.js";
 import { say } from "/static/notices.js";
+import { listenToKeys } from "/static/keyboard.js";
 import { current, listen, route } from "/static/router.js";
 import { audit } from "/static/views/audit.js";
+import { batch } from "/static/views/batch.js";
 import { batches } from "/static/views/batches.js";
 import { bulk } from "/static/views/bulk.js";
 import { children } from "/static/views/children.js";
 import { dead } from "/static/views/dead.js";
 import { job } from "/static/views/job.js";
 import { jobs } from "/static/views/jobs.js";
+import { keys } from "/static/views/keys.js";
+import { limits } from "/static/views/limits.js";
 import { overview } from "/static/views/overview.js";
 import { phasesView } from "/static/views/phases.js";
+import { schedule, schedules } from "/static/views/schedules.js";
 import { signIn } from "/static/views/sign_in.js";
 import { worker, workers } from "/static/views/workers.js";
+import { workflow } from "/static/views/workflow.js";
+import { workflows } from "/static/views/workflows.js";
 
 // A view: title(context), load(context) → data, render(data, context) → elements, every: seconds between loads.
 for (const [pattern, view] of [
@@ -33,6 +40,13 @@ for (const [pattern, view] of [
   ["/bulk", bulk],
   ["/audit", audit],
   ["/batches", batches],
+  ["/batches/{id}", batch],
+  ["/workflows", workflows],
+  ["/workflows/{workflow}", workflow],
+  ["/workflows/{workflow}/keys", keys],
+  ["/schedules", schedules],
+  ["/schedules/{workflow}/{schedule}", schedule],
+  ["/limits", limits],
 ])
   route(pattern, view);
 
@@ -48,7 +62,7 @@ function show(isNewPage) {
   const context = { query, params, live, mayAct: session.role === "operator", refresh };
   shown = { name: location.pathname, view, context, data: undefined, loadedAt: 0, loading: null };
   document.title = `${view ? view.title(shown.context) : "Not found"} · Pipeline`;
-  drawHeader(session);
+  drawHeader(session, redraw);
   if (isNewPage && past) scrollTo(0, 0);
   load(shown).then(() => isNewPage && past && main.querySelector("h1")?.focus());
 }
@@ -103,8 +117,13 @@ async function refresh() {
   await load(shown);
 }
 
+function redraw() {
+  drawHeader(session, redraw);
+  draw();
+}
+
 function tick() {
-  drawHeader(session);
+  drawHeader(session, redraw);
   if (!shown?.view || shown.loading || document.hidden || isHeld()) return;
   if (shown.problem && shown.problem.status >= 400 && shown.problem.status < 429) return;
   if (performance.now() - shown.loadedAt >= shown.view.every * 1000 - 100) load(shown);
@@ -142,4 +161,5 @@ async function enter() {
   }
 }
 
+listenToKeys();
 enter();

@@ -57,7 +57,7 @@ async function begin(query, { refresh }, { status, verb, done, path, text, dange
     fields,
     act: async (values, { progress, stopped }) => {
       if (total > BACKGROUND) {
-        await post("/v1/bulk", { action: verb.toLowerCase(), where, ...values });
+        await post("/v1/bulk", { action: verb.toLowerCase(), where, total, ...values });
         go("/bulk");
         return "It is under way.";
       }

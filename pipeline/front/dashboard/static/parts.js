@@ -1,5 +1,6 @@
 // The small things every view is made of.
 
+import { attempt } from "/static/dialog.js";
 import { h } from "/static/dom.js";
 import { ago, moment, percent, short } from "/static/format.js";
 
@@ -118,6 +119,11 @@ export function section(title, ...children) {
   return h("section", { "aria-label": title }, h("h2", null, title), children);
 }
 
+/** A section with something beside its title. */
+export function sectionWith(title, beside, ...children) {
+  return h("section", { "aria-label": title }, h("h2", null, title, " ", beside), children);
+}
+
 /** A choice; `options` are [value, text]. */
 export function select(props, options, chosen = "") {
   const known = options.some(([value]) => value === chosen);
@@ -131,6 +137,31 @@ export function select(props, options, chosen = "") {
 
 export function button(text, act, kind = "") {
   return h("button", { type: "button", class: kind || null, onclick: act }, text);
+}
+
+/** A choice between addresses; `options` are [value, text]. */
+export function segments(label, options, chosen, address) {
+  return h(
+    "nav",
+    { class: "segments", "aria-label": label },
+    options.map(([value, text]) =>
+      h("a", { href: address(value), "aria-current": value === chosen ? "true" : null }, text),
+    ),
+  );
+}
+
+/** Puts a text on the clipboard; `what` says which, for a screen reader. */
+export function copyButton(text, what) {
+  return h("button", { type: "button", class: "tiny", "aria-label": `Copy ${what}`, onclick: () => copy(text) }, "Copy");
+}
+
+function copy(text) {
+  attempt(async () => {
+    // A page without TLS, at another address than this machine's, has no clipboard.
+    if (!navigator.clipboard) throw new Error("This page may not use the clipboard: it is not served over HTTPS.");
+    await navigator.clipboard.writeText(text);
+    return "Copied.";
+  });
 }
 
 /** Newer and older, as links that can be shared. */

@@ -15,10 +15,11 @@ export function phases(rows, workers) {
       name: "Phase",
       cell: (phase) =>
         h(
-          "a",
-          { href: jobs(phase), class: "phase" },
-          h("span", { class: "soft" }, `${phase.workflow} › `),
-          phase.phase,
+          "span",
+          { class: "phase" },
+          h("a", { href: `/workflows/${phase.workflow}`, class: "soft" }, phase.workflow),
+          " › ",
+          h("a", { href: jobs(phase) }, phase.phase),
         ),
     },
     { name: "Pool", cell: (phase) => [pool(phase, workers > 0), phase.pool_is_set && h("span", { class: "why" }, `set; declared ${phase.declared_pool ?? "no limit"}`)] },

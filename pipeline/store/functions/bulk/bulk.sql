@@ -24,25 +24,23 @@ BEGIN
     UPDATE pipeline.bulk_actions SET state = p_state, ended_at = CASE WHEN p_state = 'stopped' THEN now() END,
         step_at = CASE WHEN state = 'paused' THEN now() ELSE step_at END
     WHERE id = p_id AND ended_at IS NULL AND p_state IN ('running', 'paused', 'stopped');
-    IF FOUND THEN PERFORM pg_notify('pipeline_maintenance', 'bulk'); END IF;
-    RETURN FOUND;
+    IF NOT FOUND THEN RETURN false; END IF;
+    IF p_state = 'stopped' THEN DELETE FROM pipeline.bulk_held h WHERE h.action_id = p_id; END IF;
+    PERFORM pg_notify('pipeline_maintenance', 'bulk');
+    RETURN true;
 END $$;
 
--- The next part of each that runs. Returns the seconds until the next look. A job that somebody else holds is waited for
--- half a second, and its action asked again.
+-- The next part of each that runs. Returns the seconds until the next look. Nobody is waited for: a job that somebody else
+-- holds is put aside, and its action comes back to it.
 CREATE OR REPLACE FUNCTION pipeline.step_bulk_actions(p_most integer DEFAULT 500) RETURNS double precision
-LANGUAGE plpgsql SET lock_timeout = '500ms' AS $$
+LANGUAGE plpgsql SET lock_timeout = '100ms' AS $$
 DECLARE
     v_one pipeline.bulk_actions;
     v_pause double precision := 3600;
 BEGIN
     FOR v_one IN SELECT * FROM pipeline.bulk_actions WHERE ended_at IS NULL AND state = 'running' AND action <> 'canary'
                  ORDER BY id FOR UPDATE SKIP LOCKED LOOP
-        BEGIN
-            v_pause := least(v_pause, pipeline.step_bulk(v_one, p_most));
-        EXCEPTION WHEN lock_not_available THEN
-            v_pause := least(v_pause, 2);
-        END;
+        v_pause := least(v_pause, pipeline.step_bulk(v_one, p_most));
     END LOOP;
     RETURN v_pause;
 END $$;
@@ -53,24 +51,93 @@ DECLARE
     -- After a stall no rate bursts.
     v_elapsed double precision := least(extract(epoch FROM now() - p_one.step_at), greatest(1, 1 / p_one.per_second));
     v_allowed integer := least(p_most, coalesce(floor(v_elapsed * p_one.per_second), p_most))::integer;
-    v_ids uuid[];
     v_place uuid;
+    v_ids uuid[];
     v_done integer;
+    v_over boolean;
 BEGIN
     IF v_allowed < 1 THEN RETURN greatest(1 / p_one.per_second - v_elapsed, 0.01); END IF;
-    SELECT p.ids, p.place INTO v_ids, v_place FROM pipeline.bulk_part(p_one, v_allowed) p;
-    v_done := CASE p_one.action
-        WHEN 'cancel' THEN pipeline.cancel_many(v_ids, coalesce(p_one.reason, 'cancelled by request'))
-        WHEN 'replay' THEN (SELECT count(*) FROM pipeline.replay_many(v_ids))
-        ELSE (SELECT count(*) FILTER (WHERE pipeline.discard(d.id, coalesce(p_one.reason, 'discarded')))
-              FROM unnest(v_ids) AS d(id)) END;
-    UPDATE pipeline.bulk_actions SET done = done + v_done, place = v_place,
-        state = CASE WHEN v_place IS NULL THEN 'done' ELSE state END, ended_at = CASE WHEN v_place IS NULL THEN now() END,
+    IF p_one.walked THEN
+        SELECT h.ids, h.done INTO v_ids, v_done FROM pipeline.step_held(p_one, v_allowed) h;
+    ELSE
+        SELECT f.ids, f.done, f.place INTO v_ids, v_done, v_place FROM pipeline.step_found(p_one, v_allowed) f;
+    END IF;
+    v_over := v_place IS NULL AND NOT EXISTS (SELECT 1 FROM pipeline.bulk_held h WHERE h.action_id = p_one.id);
+    UPDATE pipeline.bulk_actions SET done = done + v_done, place = v_place, walked = v_place IS NULL,
+        state = CASE WHEN v_over THEN 'done' ELSE state END, ended_at = CASE WHEN v_over THEN now() END,
         step_at = CASE WHEN per_second IS NULL THEN now()
                        ELSE now() - make_interval(secs => v_elapsed - v_allowed / per_second) END,
         audit_id = pipeline.record_part(audit_id, v_done, v_ids)
     WHERE id = p_one.id;
-    RETURN CASE WHEN v_place IS NULL THEN 3600 WHEN p_one.per_second IS NULL THEN 0.01 ELSE greatest(1 / p_one.per_second, 0.2) END;
+    RETURN CASE WHEN v_over THEN 3600
+                -- Whoever holds what is left says nothing when that ends.
+                WHEN p_one.walked AND v_ids = '{}' THEN greatest(1, 1 / p_one.per_second)
+                WHEN p_one.per_second IS NULL THEN 0.01
+                ELSE greatest(1 / p_one.per_second, 0.2) END;
+END $$;
+
+-- The next part of what matches. What is held is put aside; if something that belongs to the jobs is held, such as the child
+-- of one that is cancelled, then all of the part, and each is tried by itself.
+CREATE OR REPLACE FUNCTION pipeline.step_found(p_one pipeline.bulk_actions, p_most integer,
+                                               OUT ids uuid[], OUT done integer, OUT place uuid) LANGUAGE plpgsql AS $$
+DECLARE
+    v_part uuid[];
+BEGIN
+    SELECT p.ids, p.place INTO v_part, place FROM pipeline.bulk_part(p_one, p_most) p;
+    BEGIN
+        ids := ARRAY(SELECT j.id FROM pipeline.jobs j WHERE j.id = ANY (v_part) ORDER BY j.id FOR UPDATE SKIP LOCKED);
+        done := pipeline.act_in_bulk(p_one, ids);
+    EXCEPTION WHEN lock_not_available THEN
+        ids := '{}';
+        done := 0;
+    END;
+    INSERT INTO pipeline.bulk_held (action_id, job_id)
+    SELECT p_one.id, i FROM unnest(v_part) AS i WHERE NOT i = ANY (ids) ON CONFLICT DO NOTHING;
+END $$;
+
+-- What was put aside, whichever was tried longest ago first. At most one of them costs the wait for a lock.
+CREATE OR REPLACE FUNCTION pipeline.step_held(p_one pipeline.bulk_actions, p_most integer, OUT ids uuid[], OUT done integer)
+LANGUAGE plpgsql AS $$
+DECLARE
+    c_looked_at constant integer := 1000;
+    v_tried uuid[] := ARRAY(SELECT h.job_id FROM pipeline.bulk_held h WHERE h.action_id = p_one.id
+                            ORDER BY h.tried_at, h.job_id LIMIT c_looked_at);
+    v_id uuid;
+BEGIN
+    ids := '{}';
+    done := 0;
+    FOR v_id IN SELECT j.id FROM unnest(v_tried) WITH ORDINALITY AS t(id, place) JOIN pipeline.jobs j ON j.id = t.id
+                ORDER BY t.place LIMIT p_most FOR UPDATE OF j SKIP LOCKED LOOP
+        BEGIN
+            done := done + pipeline.act_in_bulk(p_one, ARRAY[v_id]);
+            ids := ids || v_id;
+        EXCEPTION WHEN lock_not_available THEN
+            v_tried := ARRAY[v_id];
+            EXIT;
+        END;
+    END LOOP;
+    DELETE FROM pipeline.bulk_held h WHERE h.action_id = p_one.id AND h.job_id = ANY (v_tried || ids)
+        AND (h.job_id = ANY (ids) OR NOT EXISTS (SELECT 1 FROM pipeline.jobs j WHERE j.id = h.job_id));
+    UPDATE pipeline.bulk_held h SET tried_at = now()
+    WHERE h.action_id = p_one.id AND h.job_id = ANY (v_tried) AND cardinality(ids) < p_most;
+END $$;
+
+-- Do it with jobs whose rows the caller has locked. One that was put aside may have changed meanwhile: what has failed or
+-- ended since the action began, or ended in another way, is left alone.
+CREATE OR REPLACE FUNCTION pipeline.act_in_bulk(p_one pipeline.bulk_actions, p_ids uuid[]) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_ids uuid[];
+BEGIN
+    IF p_one.action = 'cancel' THEN
+        RETURN pipeline.cancel_many(p_ids, coalesce(p_one.reason, 'cancelled by request'));
+    END IF;
+    v_ids := ARRAY(SELECT j.id FROM pipeline.jobs j WHERE j.id = ANY (p_ids) AND j.completed_at <= p_one.at
+                   AND j.status = coalesce(p_one.filter ->> 'status', 'failed') ORDER BY j.id);
+    IF p_one.action = 'replay' THEN
+        RETURN (SELECT count(*) FROM pipeline.replay_many(v_ids));
+    END IF;
+    RETURN (SELECT count(*) FILTER (WHERE pipeline.discard(d.id, coalesce(p_one.reason, 'discarded'))) FROM unnest(v_ids) AS d(id));
 END $$;
 
 -- The next jobs, and where the part after them begins; null after the last. Of a group the oldest first, and none that

@@ -43,7 +43,7 @@ const COLUMNS = [
     name: "State",
     cell: (batch) => pill(state(batch), { complete: "succeeded", open: "running", filling: "pending" }[state(batch)]),
   },
-  { name: "Batch", cell: (batch) => h("span", { class: "mono", title: batch.id }, short(batch.id)) },
+  { name: "Batch", cell: (batch) => h("a", { class: "mono", title: batch.id, href: `/batches/${batch.id}` }, short(batch.id)) },
   {
     name: "Progress",
     wide: true,
@@ -56,6 +56,10 @@ const COLUMNS = [
     number: true,
     cell: (batch) =>
       batch.failed ? h("span", { class: "bad" }, count(batch.failed)) : h("span", { class: "zero" }, "0"),
+  },
+  {
+    name: "For",
+    cell: (batch) => (batch.parent_job ? h("span", null, "children of ", jobLink(batch.parent_job)) : h("span", { class: "soft" }, "–")),
   },
   {
     name: "Then",

@@ -1,13 +1,12 @@
 // One job: its state, where its time went, its errors, its body, and what can be done about it.
 
 import { get, post } from "/static/api.js";
-import { ask, attempt, field } from "/static/dialog.js";
+import { ask, field } from "/static/dialog.js";
 import { h } from "/static/dom.js";
 import { duration, moment, seconds, short } from "/static/format.js";
-import { button, cut, heading, json, pill, progress, section, table, when } from "/static/parts.js";
+import { button, copyButton, cut, heading, json, pill, progress, section, sectionWith, table, when } from "/static/parts.js";
 import { timeline } from "/static/timeline.js";
 import { errorOf, log } from "/static/views/job_log.js";
-import { say } from "/static/notices.js";
 import { childrenOf, eventsOf, parentLink, waitsFor, words } from "/static/waits.js";
 
 const ENDED = new Set(["succeeded", "failed", "cancelled"]);
@@ -28,9 +27,9 @@ export const job = {
         { class: "crumbs", "aria-label": "Breadcrumb" },
         h("a", { href: "/jobs" }, "Jobs"),
         " › ",
-        h("a", { href: `/jobs?workflow=${job.workflow}` }, job.workflow),
+        h("a", { href: `/workflows/${job.workflow}` }, job.workflow),
       ),
-      heading([pill(job.status), h("span", { class: "mono id" }, job.id)], {
+      heading([pill(job.status), h("span", { class: "mono id" }, job.id), copyButton(job.id, "the job's id")], {
         aside: context.mayAct ? actions(job, context, whole ? body : null) : null,
       }),
       facts(found),
@@ -38,7 +37,7 @@ export const job = {
         h(
           "section",
           { class: "error", "aria-label": "Error", "data-key": "error" },
-          h("h2", null, "Error"),
+          h("h2", null, "Error ", copyButton([job.error_message, why?.traceback].filter(Boolean).join("\n\n"), "the error")),
           cut(job.error_message),
           why && log(why),
         ),
@@ -76,7 +75,7 @@ export const job = {
       h(
         "div",
         { class: "columns", "data-key": "body" },
-        section("Body", json(body)),
+        sectionWith("Body", whole && copyButton(JSON.stringify(body, null, 2), "the body"), json(body)),
         result && section("Results by phase", json(result)),
         output !== null && section("Stored by the workflow", json(output)),
       ),
@@ -91,7 +90,7 @@ function facts(found) {
   return h(
     "dl",
     { class: "facts" },
-    fact("Phase", job.phase),
+    fact("Phase", h("a", { href: `/jobs?workflow=${job.workflow}&phase=${job.phase}` }, job.phase)),
     fact("Errors", `${job.attempts} of ${job.max_attempts}`),
     job.crashes > 0 && fact("Crashes", job.crashes),
     fact("Created", when(job.created_at)),
@@ -104,14 +103,14 @@ function facts(found) {
     found.parent && fact("Child of", parentLink(found)),
     job.progress_total && fact("Progress", progress(job.progress_done ?? 0, job.progress_total, { label: "Progress" })),
     job.priority !== null && fact("Priority", job.priority),
-    job.rate_limit && fact("Rate limit", job.rate_limit),
-    job.batch_id && fact("Batch", h("span", { class: "mono", title: job.batch_id }, short(job.batch_id))),
-    job.locked_by && fact("Worker", h("span", { class: "mono" }, job.locked_by)),
+    job.rate_limit && fact("Rate limit", h("a", { href: "/limits" }, job.rate_limit)),
+    job.batch_id && fact("Batch", h("a", { class: "mono", title: job.batch_id, href: `/batches/${job.batch_id}` }, short(job.batch_id))),
+    job.locked_by && fact("Worker", h("a", { class: "mono", href: `/workers/${job.locked_by}` }, job.locked_by)),
     fact(
       "Trace id",
       h("span", { class: "mono wrap" }, job.trace_id),
       " ",
-      button("Copy", () => copy(job.trace_id), "tiny"),
+      copyButton(job.trace_id, "the trace id"),
     ),
   );
 }
@@ -197,13 +196,6 @@ function discard(job, name, refresh) {
       await refresh();
       return `Discarded ${name}.`;
     },
-  });
-}
-
-function copy(text) {
-  attempt(async () => {
-    await navigator.clipboard.writeText(text);
-    say("Copied.");
   });
 }
 

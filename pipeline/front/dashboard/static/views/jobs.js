@@ -7,7 +7,7 @@ import { duration, now, seconds } from "/static/format.js";
 import { canCancel, canReplay, cancelAll, filterOf, replayAll } from "/static/many.js";
 import { warn } from "/static/notices.js";
 import { button, heading, jobLink, pager, pill, progress, select, table, when } from "/static/parts.js";
-import { go, refine } from "/static/router.js";
+import { current, go, refine } from "/static/router.js";
 import { words } from "/static/waits.js";
 
 const STATES = ["unfinished", "pending", "running", "retryable", "succeeded", "failed", "cancelled"];
@@ -54,7 +54,8 @@ const SINCE = [
 ];
 
 function actions(query, context) {
-  const all = (act) => () => attempt(() => act(asked(query), context));
+  // What the address says at the click: what is drawn may still be of the filter before.
+  const all = (act) => () => attempt(() => act(asked(current().query), context));
   return [
     canReplay(query.status) && button("Replay all…", all(replayAll)),
     canCancel(query.status) && button("Cancel all…", all(cancelAll), "danger quiet"),

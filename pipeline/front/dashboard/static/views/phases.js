@@ -42,7 +42,14 @@ export const phasesView = {
 const columns = (context) => [
   {
     name: "Phase",
-    cell: (phase) => h("a", { href: `/jobs?workflow=${phase.workflow}&phase=${phase.phase}` }, phase.queue),
+    cell: (phase) =>
+      h(
+        "span",
+        { class: "phase" },
+        h("a", { href: `/workflows/${phase.workflow}` }, phase.workflow),
+        " › ",
+        h("a", { href: `/jobs?workflow=${phase.workflow}&phase=${phase.phase}` }, phase.phase),
+      ),
   },
   { name: "State", cell: state },
   { name: "Waiting", number: true, cell: (phase) => capped(waitingOf(phase)) },

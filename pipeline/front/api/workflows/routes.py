@@ -14,6 +14,7 @@ from pipeline.front.api.http.fields import Name
 from pipeline.front.api.http.problem import not_found
 from pipeline.front.api.http.responses import problems
 from pipeline.front.database import transaction
+from pipeline.store.inspect import workflows as stored
 from pipeline.store.register import in_force
 
 router = APIRouter(prefix="/v1/workflows", tags=["workflows"])
@@ -41,6 +42,24 @@ class PhaseInForce(BaseModel):
     declared_throttle_seconds: float | None
 
 
+class Hook(BaseModel):
+    """When a job of the workflow ends so, a job of another is submitted."""
+
+    workflow: str
+    event: str = Field(description="succeeded, failed or cancelled")
+    submits: str
+
+
+class Turns(BaseModel):
+    """How the keys of the workflow's jobs take turns."""
+
+    field: str = Field(description="where a job's key is in its body")
+    per_key: int | None = Field(description="jobs of a key that are under way at once; null: any number")
+    in_order: bool
+    rate_count: int | None = Field(description="so many jobs of a key begin")
+    rate_seconds: float | None = Field(description="in so many seconds")
+
+
 class WorkflowInForce(BaseModel):
     """A workflow. The schemas are null if anything fits, and if this process does not have the workflow declared."""
 
@@ -48,6 +67,13 @@ class WorkflowInForce(BaseModel):
     phases: list[PhaseInForce] = Field(description="in their order")
     body_schema: dict[str, Any] | None = Field(description="JSON Schema of a job's body")
     result_schema: dict[str, Any] | None = Field(description="JSON Schema of what the last phase returns")
+
+
+class WorkflowDetail(WorkflowInForce):
+    """A workflow, and what it has to do with others."""
+
+    hooks: list[Hook] = Field(description="what its jobs submit when they end, and whose ends submit it")
+    turns: Turns | None = Field(description="null: its jobs have no keys")
 
 
 @router.get("", responses=problems(401, 403, 503))
@@ -58,13 +84,16 @@ def list_workflows(who: Viewer) -> list[WorkflowInForce]:  # noqa: ARG001
 
 
 @router.get("/{name}", responses=problems(401, 403, 404, 422, 503))
-def show(who: Viewer, name: Annotated[Name, Path(description="a workflow's name")]) -> WorkflowInForce:  # noqa: ARG001
-    """One workflow."""
+def show(who: Viewer, name: Annotated[Name, Path(description="a workflow's name")]) -> WorkflowDetail:  # noqa: ARG001
+    """One workflow, with its hooks and how its keys take turns."""
     with transaction() as connection:
         found = in_force(connection, [name])
+        hooks = [one._asdict() for one in stored.hooks(connection, name)]
+        turns = stored.turns(connection, name)
     if not found:
         raise not_found("workflow", name)
-    return _shown(name, found[name])
+    shown = _shown(name, found[name]).model_dump()
+    return WorkflowDetail.model_validate({**shown, "hooks": hooks, "turns": turns})
 
 
 def _shown(name: str, phases: list[dict[str, Any]]) -> WorkflowInForce:
