@@ -115,10 +115,10 @@ CHAPTERS = (
         "schedule unschedule pause_schedule resume_schedule run_schedule backfill schedules Schedule",
     ),
     Chapter(
-        "Rate limits",
-        "What several phases share; see [`Job.limit`](#job).",
+        "Limits and breakers",
+        "What several phases share outside, by name; see [`Job.limit`](#job) and [limits](../howto/limits.md).",
         "pipeline",
-        "set_rate_limit pause_rate_limit",
+        "Limit Breaker set_rate_limit pause_rate_limit",
     ),
     Chapter(
         "Behind an interface of your own",
@@ -169,7 +169,13 @@ def page() -> str:
 
 def _written_before(chapter: Chapter) -> set[str]:
     before = CHAPTERS[: CHAPTERS.index(chapter)]
-    return {name for other in before for name in other.names}
+    here, there = import_module(chapter.module), [(import_module(other.module), other.names) for other in before]
+    return {
+        name
+        for module, names in there
+        for name in names
+        if name in chapter.names and getattr(module, name) is getattr(here, name)
+    }
 
 
 def _chapter(chapter: Chapter, written: set[str]) -> Iterator[str]:
@@ -196,7 +202,7 @@ def _entry(module: str, name: str) -> Iterator[str]:
 
 def docstring(module: str, name: str) -> str:
     """Of a name that is a value: the text below its assignment."""
-    if name in VALUES:
+    if module == "pipeline.api" and name in VALUES:
         return _below(name, import_module(VALUES[name]))
     return (inspect.getdoc(getattr(import_module(module), name)) or "") + OF_MODELS.get(name, "")
 

@@ -49,6 +49,9 @@ class Limit:
     each. ``rate``: such as ``"5/s"``; without one it only has pauses, and the rate that ``set_rate_limit`` gives it.
     ``burst``: how many calls may come at once after a quiet time (default: one second's worth).
     ``calls``: how many calls a job may make when its phase begins; with 0 the phase asks for each with ``job.limit``.
+
+    >>> Limit("shop:{shop}", rate="30/min", burst=10).declared
+    (0.5, 10)
     """
 
     name: str
@@ -81,6 +84,11 @@ class Breaker:
     It opens after ``failures`` transient failures in a row, whoever's they are, and lets nobody through for ``pause``
     seconds. Then one job probes, for ``probe`` seconds at most: if it succeeds the breaker closes, otherwise it opens
     again. The failures that opened it, and those that find it open, cost their jobs nothing.
+
+    >>> bazaar = Breaker("bazaar", failures=3, pause=60)
+    >>> def look(job: Job) -> None:
+    ...     with bazaar.calling(job):
+    ...         httpx.get("https://bazaar.example/lamps", timeout=10).raise_for_status()
     """
 
     name: str

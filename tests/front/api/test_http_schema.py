@@ -71,7 +71,7 @@ def _send(strategy: Any, address: str, headers: dict[str, str], examples: int, s
     ("token", "examples"),
     [
         pytest.param(OPERATOR, 3, id="operator"),
-        pytest.param(VIEWER, 1, id="viewer"),
+        pytest.param(VIEWER, 2, id="viewer"),
         pytest.param(OPERATOR, 50, id="operator-long", marks=pytest.mark.slow),
     ],
 )

@@ -87,7 +87,7 @@ def test_workflows_are_listed_with_their_phases_and_types(place: Place, shop: Mo
     assert typed["body_schema"]["required"] == ["order"]
     assert typed["result_schema"] == {"items": {"type": "string"}, "type": "array"}
     assert (listed["single"]["body_schema"], listed["single"]["result_schema"]) == (None, None)
-    assert api.get("/v1/workflows/shop-orders").json() == typed
+    assert api.get("/v1/workflows/shop-orders").json() == {**typed, "hooks": [], "turns": None}
     assert api.get("/v1/workflows/nothing").status_code == 404
 
 
