@@ -49,7 +49,9 @@ def memory() -> Path | None:
 def pytest_configure(config: pytest.Config) -> None:
     """The process that was started by a person owns the servers; those that share its tests are told where they are."""
     if not hasattr(config, "workerinput"):
-        config.stash[FOLDER] = Path(tempfile.mkdtemp(prefix="pipeline-tests-", dir=memory()))
+        config.stash[FOLDER] = folder = Path(tempfile.mkdtemp(prefix="pipeline-tests-", dir=memory()))
+        # As root, PostgreSQL runs under an account of its own, which must be able to pass.
+        folder.chmod(0o711)
         # Ended from outside it cleans up, too.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 

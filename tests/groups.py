@@ -19,12 +19,15 @@ TOGETHER = (
     "tests/services/test_private_servers.py",
 )
 
+# Those of a module share a browser; starting one costs more than most of them.
+WITH_A_BROWSER = "tests/front/dashboard/"
+
 # A quarter of a minute and more on two processors, the longest first.
 LONG = (
+    WITH_A_BROWSER,
     "tests/front/api/test_http_schema.py::test_no_answer_is_a_5xx_or_undocumented[operator]",
     "tests/docs/test_waits.py::test_the_refund_goes_each_of_its_ways",
     "tests/crash/test_recovery.py::test_jobs_survive_kills_of_workers",
-    "tests/front/dashboard/test_dashboard_safety.py::test_every_view_is_accessible",
     "tests/defaults/test_stuck_with_defaults.py::",
     "tests/crash/test_recovery.py::test_a_frozen_workers_late_completion_changes_nothing",
     "tests/defaults/test_recovery_with_defaults.py::",
@@ -55,6 +58,8 @@ class Together(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Every test goes to whoever is free; those of a group to the same process, and groups first."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(WITH_A_BROWSER):
+            return nodeid.partition("::")[0]
         return next((group for group in TOGETHER if nodeid.startswith(group)), nodeid)
 
 

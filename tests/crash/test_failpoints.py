@@ -145,6 +145,7 @@ def killed_at_elsewhere(place: Place) -> Callable[[], object]:
     return lambda: place.until(lambda: not lives(victim), 20, "the leader to die")
 
 
+@pytest.mark.new_vhost
 def test_what_a_busy_worker_gave_back_is_sent_once(place: Place) -> None:
     """A quorum queue, one thread, and a job that keeps it busy."""
     wait = killed_at(place, "give_back.committed=kill", PIPELINE_QUEUE_TYPE="quorum")

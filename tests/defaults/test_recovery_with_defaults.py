@@ -67,6 +67,6 @@ def test_a_restart_of_postgresql_costs_nobody_a_crash(users: Place) -> None:
         users.running(job)
     users.db.execute("""SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()""")
-    assert users.servers.rabbitmq.close_connections(users.name)
+    assert users.servers.rabbitmq.close_connections(users.vhost)
     rows = users.finished(*jobs, timeout=60)
     assert [(row["status"], row["fence"], row["crashes"]) for row in rows] == [("succeeded", 1, 0)] * 4

@@ -30,6 +30,7 @@ def test_what_comes_to_an_idle_queue_of_a_busy_process_is_done_by_another(
     assert place.job(long)["status"] == "running"
 
 
+@pytest.mark.new_vhost
 def test_what_a_busy_process_gives_back_is_no_delivery_of_a_quorum_queue(
     place: Place, rabbitmq: BlockingConnection
 ) -> None:

@@ -412,6 +412,7 @@ def test_g9_higher_priorities_go_first_then_older_jobs(place: Place) -> None:
     assert order == [str(jobs[3]), str(jobs[2]), str(jobs[0]), str(jobs[1])]
 
 
+@pytest.mark.new_vhost
 def test_rule_10_what_rabbitmq_gave_up_by_itself_fails_its_job(place: Place, rabbitmq: BlockingConnection) -> None:
     """Quorum queues: a message that is delivered too often without a claim is read back from the dead letters."""
     from pipeline.broker.topology import DELIVERY_LIMIT, declare
@@ -435,6 +436,7 @@ def test_rule_10_what_rabbitmq_gave_up_by_itself_fails_its_job(place: Place, rab
     assert place.attempts(job)[-1]["outcome"] == "undeliverable"
 
 
+@pytest.mark.new_vhost
 def test_the_engine_runs_on_quorum_queues_too(place: Place) -> None:
     """Three phases, retries and a dead letter, with PIPELINE_QUEUE_TYPE=quorum."""
     place.worker(threads=4, PIPELINE_QUEUE_TYPE="quorum")

@@ -50,6 +50,7 @@ GRANT EXECUTE ON FUNCTION
     pipeline.find_jobs(text, text, text, text, timestamptz, timestamptz, text, text, uuid, integer, integer),
     pipeline.id_at(timestamptz),
     pipeline.timeline(uuid),
+    pipeline.claims(bigint),
     pipeline.ends(uuid, uuid, integer, integer),
     pipeline.worker_name(text, integer),
     pipeline.worker_state(pipeline.workers),

@@ -180,7 +180,21 @@ def test_without_an_extension_there_is_no_trace_of_one(
     base = serve()
     page = open_page(base)
     names = page.get_by_role("navigation", name="Main").get_by_role("link")
-    expect(names).to_have_text(["Overview", "Jobs", "Dead letters", "Phases", "Workers", "Batches", "Bulk", "Audit"])
+    expect(names).to_have_text(
+        [
+            "Overview",
+            "Jobs",
+            "Dead letters",
+            "Workflows",
+            "Phases",
+            "Schedules",
+            "Limits",
+            "Workers",
+            "Batches",
+            "Bulk",
+            "Audit",
+        ]
+    )
     with httpx.Client(base_url=base) as api:
         assert api.get("/extensions").json() == []
         for path in (
