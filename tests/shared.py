@@ -10,7 +10,6 @@ from pathlib import Path
 
 from sqlalchemy import create_engine
 
-from pipeline.declare.registry import DeclaredWorkflow
 from pipeline.dev import services
 from pipeline.dev.services import Servers
 from pipeline.dev.services.state import exclusive
@@ -51,12 +50,6 @@ def migrated_template(servers: Servers, folder: Path) -> str:
     return TEMPLATE
 
 
-def _alone(workflow: DeclaredWorkflow) -> bool:
-    """Comes with its own test's worker: its schedules or limits would be in everybody's test."""
-    limited = any(phase.spec.limit or phase.spec.breaker for phase in workflow.phases)
-    return bool(workflow.schedules) or (limited and workflow.module.startswith("tests."))
-
-
 def _migrate(url: str) -> None:
     from pipeline.declare.registry import workflows
     from pipeline.store.extended import migrate_all
@@ -65,7 +58,8 @@ def _migrate(url: str) -> None:
     engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     migrate_all(engine)
     with engine.begin() as connection:
-        register(connection, [one for one in workflows().values() if not _alone(one)], 300.0)
+        # Whose schedules would submit jobs into everybody's test comes with its own test's worker.
+        register(connection, [one for one in workflows().values() if not one.schedules], 300.0)
         connection.exec_driver_sql(
             "CREATE TABLE ledger (id bigserial PRIMARY KEY, job_id uuid NOT NULL, phase text NOT NULL, fence bigint NOT NULL)"
         )

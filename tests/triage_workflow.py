@@ -22,16 +22,16 @@ class Offer(TypedDict, total=False):
     price: str
 
 
-offers = Workflow("offers", body=Offer)
+listings = Workflow("listings", body=Offer)
 
 
-@offers.phase
+@listings.phase
 def fetch(job: Job[Offer]) -> dict[str, Any]:
     """Never fails."""
     return {"number": job.body["number"]}
 
 
-@offers.phase(max_attempts=1)
+@listings.phase(max_attempts=1)
 def price(job: Job[Offer]) -> dict[str, Any]:
     """Fails as its body says."""
     log.info("offer %s of shop %s", job.body["number"], job.body["cause"])
@@ -40,7 +40,7 @@ def price(job: Job[Offer]) -> dict[str, Any]:
     return {"price": job.body.get("price", "1.00")}
 
 
-@offers.phase
+@listings.phase
 def store(job: Job[Offer]) -> None:
     """Never fails."""
 
@@ -51,9 +51,9 @@ def _fail(body: Offer) -> None:
     if body["cause"] == 1:
         raise ValueError(f"no price on page {body['number']}")
     if body["cause"] == 2:
-        raise Permanent(f"https://shop.example/offers/{body['number']} answered 404 Not Found")
+        raise Permanent(f"https://shop.example/listings/{body['number']} answered 404 Not Found")
     if body["cause"] == 3:
-        raise ConnectionError(f"https://shop.example/offers/{body['number']} answered 503 Service Unavailable")
+        raise ConnectionError(f"https://shop.example/listings/{body['number']} answered 503 Service Unavailable")
     raise ZeroDivisionError("the rate of 'XTS' is 0")
 
 

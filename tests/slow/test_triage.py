@@ -24,9 +24,9 @@ from tests.triage_workflow import CAUSES
 FAILED = int(os.environ.get("TRIAGE_FAILED", "30000"))
 MISTAKEN = int(os.environ.get("TRIAGE_MISTAKEN", "200000"))
 PATIENCE = 1800
-MANY = """SELECT count(*) FROM pipeline.submit_many('offers', ARRAY(SELECT jsonb_build_object(
+MANY = """SELECT count(*) FROM pipeline.submit_many('listings', ARRAY(SELECT jsonb_build_object(
           'number', n, 'cause', n %% 5, 'mended', %s::text || n %% 5) FROM generate_series(%s::integer, %s::integer) n), p_tags => %s)"""
-STATUS = "SELECT count(*) FROM pipeline.jobs WHERE workflow = 'offers' AND status = '{}'"
+STATUS = "SELECT count(*) FROM pipeline.jobs WHERE workflow = 'listings' AND status = '{}'"
 # No notices of what was done before; where this machine has the files is nobody's business.
 TIDY = """folder => {
     scrollTo(0, 0);
@@ -54,7 +54,7 @@ def snap(tmp_path: Path) -> Snap:
 def shop(users: Place) -> Place:
     """A worker of the workflow, with default settings."""
     users.load("tests.triage_workflow")
-    schedule(None, "offers", "every-night", "0 3 * * *", timezone="Europe/Paris", body={"number": 0, "cause": 9})
+    schedule(None, "listings", "every-night", "0 3 * * *", timezone="Europe/Paris", body={"number": 0, "cause": 9})
     users.worker(threads=8)
     return users
 
@@ -153,8 +153,8 @@ def _discard_what_is_left(shop: Place, page: Page) -> None:
 
 
 def _take_pictures_of_the_workflow(page: Page, snap: Snap) -> None:
-    page.goto(f"{page.url.rsplit('/', 1)[0]}/workflows/offers?hours=1")
-    expect(page.get_by_role("list", name="Phases of offers, in their order")).to_be_visible()
+    page.goto(f"{page.url.rsplit('/', 1)[0]}/workflows/listings?hours=1")
+    expect(page.get_by_role("list", name="Phases of listings, in their order")).to_be_visible()
     snap(page, "dashboard-workflow", height=1050)
 
 
@@ -173,7 +173,7 @@ def test_two_hundred_thousand_mistaken_jobs_are_cancelled_by_one_action(
     say_yes(page, "Pause", Reason="a mistaken import")
     expect(row).to_contain_text("until resumed")
     submit(shop, 0, MISTAKEN, "mistake")
-    good = shop.rows("SELECT pipeline.submit('offers', '{\"number\": 1, \"cause\": 9}') AS id")[0]["id"]
+    good = shop.rows("SELECT pipeline.submit('listings', '{\"number\": 1, \"cause\": 9}') AS id")[0]["id"]
     page.get_by_role("link", name="Jobs", exact=True).click()
     page.get_by_role("searchbox").fill("#mistake")
     page.keyboard.press("Enter")

@@ -114,7 +114,7 @@ def check_failure(place: Place, number: str, job: UUID) -> None:
 def reads(pid: int) -> bool:
     """Whether the process computes: a page takes it seconds."""
     try:
-        return psutil.Process(pid).cpu_percent(0.3) > 20
+        return bool(psutil.Process(pid).cpu_percent(0.3) > 20)
     except psutil.NoSuchProcess:
         return False
 
