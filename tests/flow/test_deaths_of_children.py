@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -38,8 +39,9 @@ def test_a_death_has_its_cause_and_costs_the_next_job_one_fork(
     for _ in range(2):
         with pytest.raises(Crashed, match=cause):
             warm.run(phase, **body)
-        forks = warm.forks
+        forks, died = warm.forks, monotonic()
         successor = warm.pid(phase)
+        print(f"{cause}: the next job had its answer after {(monotonic() - died) * 1000:.0f} ms")
         assert warm.forks == forks + 1
         assert warm.pid(phase) == successor
     assert warm.pid("other") == bystander and warm.server() == server

@@ -121,12 +121,13 @@ def test_a_coroutine_that_blocks_the_loop_is_named_and_left_alone(place: Place) 
     assert f"job={job}" in place.logs()
 
 
-def test_a_loop_that_is_blocked_for_a_while_costs_nobody_anything(place: Place) -> None:
+@pytest.mark.parametrize("seconds", [6, pytest.param(30, marks=pytest.mark.slow)])
+def test_a_loop_that_is_blocked_for_a_while_costs_nobody_anything(place: Place, seconds: int) -> None:
     """The others' time limit of 4 s does not run meanwhile."""
     place.worker(threads=1)
     others = submit_many(None, "lithe", [{"seconds": 1}] * 10)
-    blocking = submit(None, "swift", {"block": 6})
-    rows = place.finished(blocking, *others)
+    blocking = submit(None, "swift", {"block": seconds})
+    rows = place.finished(blocking, *others, timeout=60 + 3 * seconds)
     assert {(row["status"], row["attempts"], row["crashes"]) for row in rows} == {("succeeded", 0, 0)}
     assert "a coroutine blocks the event loop" in place.logs()
 
