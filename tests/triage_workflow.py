@@ -16,9 +16,9 @@ log = logging.getLogger("shop")
 
 class Offer(TypedDict, total=False):
     number: int
-    # Which of the causes it fails for, until the file exists that says it is mended.
+    # Which of the causes it fails for, until the file exists that says it is repaired.
     cause: int
-    mended: str
+    repaired: str
     price: str
 
 
@@ -35,7 +35,7 @@ def fetch(job: Job[Offer]) -> dict[str, Any]:
 def price(job: Job[Offer]) -> dict[str, Any]:
     """Fails as its body says."""
     log.info("offer %s of shop %s", job.body["number"], job.body["cause"])
-    if job.body["cause"] in range(CAUSES) and not Path(job.body["mended"]).exists():
+    if job.body["cause"] in range(CAUSES) and not Path(job.body["repaired"]).exists():
         _fail(job.body)
     return {"price": job.body.get("price", "1.00")}
 

@@ -25,7 +25,7 @@ FAILED = int(os.environ.get("TRIAGE_FAILED", "30000"))
 MISTAKEN = int(os.environ.get("TRIAGE_MISTAKEN", "200000"))
 PATIENCE = 1800
 MANY = """SELECT count(*) FROM pipeline.submit_many('listings', ARRAY(SELECT jsonb_build_object(
-          'number', n, 'cause', n %% 5, 'mended', %s::text || n %% 5) FROM generate_series(%s::integer, %s::integer) n), p_tags => %s)"""
+          'number', n, 'cause', n %% 5, 'repaired', %s::text || n %% 5) FROM generate_series(%s::integer, %s::integer) n), p_tags => %s)"""
 STATUS = "SELECT count(*) FROM pipeline.jobs WHERE workflow = 'listings' AND status = '{}'"
 # No notices of what was done before; where this machine has the files is nobody's business.
 TIDY = """folder => {
@@ -61,7 +61,7 @@ def shop(users: Place) -> Place:
 
 def submit(place: Place, first: int, last: int, tag: str) -> None:
     for number in range(first, last, 10_000):
-        place.db.execute(MANY, (str(place.folder / "mended-"), number, min(number + 9_999, last - 1), [tag]))
+        place.db.execute(MANY, (str(place.folder / "repaired-"), number, min(number + 9_999, last - 1), [tag]))
 
 
 def say_yes(page: Page, name: str, **fields: str) -> None:
@@ -88,7 +88,7 @@ def test_thirty_thousand_failed_jobs_of_five_causes_are_triaged(
 
     _look_at_a_traceback(page, snap)
     _edit_and_replay(page)
-    (shop.folder / "mended-1").touch()
+    (shop.folder / "repaired-1").touch()
     _send_a_canary_and_the_rest(page)
     _stop_half_way(shop, page, snap)
     _discard_what_is_left(shop, page)
@@ -127,7 +127,7 @@ def _send_a_canary_and_the_rest(page: Page) -> None:
     card.locator(".canary").get_by_role("button", name="Dismiss").click()
     expect(card.locator(".canary")).to_have_count(0)
     card.get_by_role("button", name="Replay all…").click()
-    say_yes(page, "Replay them", Jobs_per_second=str(max(FAILED // 300, 5)), Reason="the parser is mended")
+    say_yes(page, "Replay them", Jobs_per_second=str(max(FAILED // 300, 5)), Reason="the parser is repaired")
 
 
 def _stop_half_way(shop: Place, page: Page, snap: Snap) -> None:

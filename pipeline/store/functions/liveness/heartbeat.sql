@@ -15,8 +15,8 @@ BEGIN
                        not_consuming = p_not_consuming, unstarted = p_unstarted, stuck = p_stuck, memory = p_memory,
                        stuck_jobs = p_stuck_jobs, stopped_at = NULL, died = false
     WHERE id = p_worker;
-    -- A failover may have lost the ends of attempts: their jobs name a holder that does not run them any more. Whoever
-    -- runs one has beaten for it since.
+    -- A failover may have lost the ends of attempts: their jobs name a holder that does not run them any more. A worker that
+    -- runs one has kept its heartbeat since.
     PERFORM pipeline.crash(j.id, j.fence, 'released', 'a failover of PostgreSQL lost how this attempt ended', false)
     FROM pipeline.running_jobs j, (SELECT max(e.began_at) AS at FROM pipeline.epochs e) began
     WHERE j.locked_by = p_worker AND j.heartbeat_at < began.at AND began.at < now() - interval '30 seconds' AND j.id <> ALL (p_jobs);
